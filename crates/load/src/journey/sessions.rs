@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
-use codecs::value::Value;
 use net::Nanos;
 use stats::Rng;
 use stats::random::mix;
@@ -101,23 +100,14 @@ pub(crate) struct Stream {
     /// Time at which the next session is due.
     due: Nanos,
     session: Option<Box<Session>>,
-    kept: Vec<Kept>,
+    /// Sessions as they were after the `once` steps, of which later sessions take over the results.
+    kept: Vec<Session>,
     /// Bytes of the call in flight, or of the next call.
     request: Vec<u8>,
     is_in_flight: bool,
 }
 
-/// Results of a journey's `once` steps, kept for the client's later sessions.
-#[derive(Debug)]
-struct Kept {
-    journey: usize,
-    values: Vec<Value>,
-    cookies: Jar,
-    /// Index of the server of the first call after the `once` steps.
-    server: u32,
-}
-
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Session {
     journey: usize,
     /// Number of the session in the whole load.
@@ -483,10 +473,8 @@ impl<const HTTP2: bool> Sessions<HTTP2> {
         if self.completed.is_some() {
             stream.session = None;
         } else if (session.step, session.round) == (program.first_repeated(), 0) && session.step > 0 {
-            let values = program.kept_slots().map(|slot| session.values.slots[slot].clone()).collect();
-            let (cookies, server) = (session.cookies.clone(), session.server);
             stream.kept.retain(|kept| kept.journey != journey);
-            stream.kept.push(Kept { journey, values, cookies, server });
+            stream.kept.push(Session::clone(session));
         }
         Ok(())
     }
@@ -564,11 +552,12 @@ impl<const HTTP2: bool> Sessions<HTTP2> {
         let journey = self.plan.draw(self.number);
         self.number += self.workers;
         let mut session = self.plan.session(journey, number);
-        if let Some(Kept { values, cookies, .. }) = stream.kept.iter().find(|kept| kept.journey == journey) {
-            let program = self.plan.program(&session);
-            session.step = program.first_repeated();
-            session.cookies = cookies.clone();
-            program.kept_slots().zip(values).for_each(|(slot, value)| session.values.slots[slot] = value.clone());
+        if let Some(kept) = stream.kept.iter().find(|kept| kept.journey == journey) {
+            session.step = kept.step;
+            session.cookies.clone_from(&kept.cookies);
+            for slot in self.plan.program(kept).kept_slots() {
+                session.values.slots[slot].clone_from(&kept.values.slots[slot]);
+            }
         }
         let prepared = self.prepare(&mut session, &mut stream.request);
         debug_assert!(prepared.is_ok(), "{prepared:?}: it was composed before, with another number");

@@ -89,7 +89,7 @@ impl Names {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Values {
     pub(crate) slots: Vec<Value>,
     number: u64,
