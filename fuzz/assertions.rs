@@ -256,12 +256,11 @@ pub(crate) fn journey_parse(bytes: &[u8]) {
                 assert!((1..=text.split('\n').count()).contains(&(step.line as usize)), "{step:?}");
                 let texts = [&step.url].into_iter().chain(step.headers.iter().map(|header| &header.1));
                 texts.for_each(|text| assert!(placeholders::parts(text).is_ok(), "{text}"));
-                let paths =
-                    step.take.iter().map(|taken| &taken.1).chain(step.expect.iter().map(|expected| &expected.0));
-                let paths = paths.map(|text| reply_path::optional(text).0);
-                paths.for_each(|text| {
-                    assert!(reply_path::pattern(text).is_some() || reply_path::parse(text).is_ok(), "{text}")
-                });
+                let root = step.call.reply_root();
+                for (_, text) in &step.take {
+                    assert!(reply_path::source(reply_path::optional(text).0, root).is_ok(), "{text}");
+                }
+                step.expect.iter().for_each(|(path, _)| assert!(reply_path::rooted(path, root).is_ok(), "{path}"));
             }
             let written = serde_json::to_string(&journey).expect("a parsed value can be serialized");
             let read = serde_json::from_str::<study::Journey>(&written).expect("a serialized value can be parsed");

@@ -113,6 +113,13 @@ pub enum Call {
     },
 }
 
+impl Call {
+    /// The root of paths into the reply.
+    pub fn reply_root(&self) -> &'static str {
+        if matches!(self, Call::Rest { .. }) { "body" } else { "result" }
+    }
+}
+
 /// A value to send or to expect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use codecs::soap::{self, Wsdl};
 use codecs::thrift::{self, Framing, Header, MessageKind, Protocol};
 use codecs::value::Value;
-use regex::bytes::Regex;
 use stats::Distribution;
 use study::journey::condition::{self, Condition, Relation};
-use study::journey::reply_path::{self, Path};
+use study::journey::reply_path::{self, Path, Source};
 use study::journey::{Call, Schema, Step as Written};
 use study::url::{self, Url};
 use study::{Journey, spec};
@@ -82,15 +81,6 @@ struct Take {
     /// Whether the value may be missing or `null`.
     is_optional: bool,
     words: String,
-}
-
-#[derive(Debug)]
-enum Source {
-    Reply(Path),
-    Header(String),
-    Cookie(String),
-    DecodedCookie(String),
-    Match(Regex),
 }
 
 #[derive(Debug)]
@@ -167,7 +157,7 @@ impl Step {
                 if if right.is_empty() { !(200..=299).contains(&status) } else { !right.contains(&status) } {
                     return Err(unexpected(right));
                 }
-                let is_read = |take: &Take| matches!(take.source, Source::Reply(_));
+                let is_read = |take: &Take| matches!(take.source, Source::Value(_));
                 if self.take.iter().any(is_read) || !self.expect.is_empty() {
                     codecs::json::parse(body).map_err(|error| (Fault::Body, format!("not valid JSON: {error}")))?
                 } else {
@@ -192,7 +182,7 @@ impl Step {
             let text =
                 |found: Option<&str>| found.map(Value::from).ok_or_else(|| format!("`{words}` is not in the response"));
             let found = match source {
-                Source::Reply(path) => reply_values::extract(path, words, &said, &mut |count| values.pick(count)),
+                Source::Value(path) => reply_values::extract(path, words, &said, &mut |count| values.pick(count)),
                 Source::Header(name) => text(
                     cookies::fields(reply.head).find(|field| field.0.eq_ignore_ascii_case(name)).map(|field| field.1),
                 ),
@@ -412,7 +402,8 @@ fn prepare_step(
     let when = when.and_then(|text| condition(text).map_err(&mut told).ok());
     let mut expect = Vec::new();
     for (text, argument) in &step.expect {
-        match (reply_path::parse(text), names.argument(argument)) {
+        let path = reply_path::parse(text).map_err(|error| error.in_one_line());
+        match (path, names.argument(argument)) {
             (Ok(path), Ok(given)) => expect.push((path, text.clone(), given)),
             (path, given) => path.err().into_iter().chain(given.err()).for_each(&mut told),
         }
@@ -422,7 +413,8 @@ fn prepare_step(
     for (name, text) in &step.take {
         let slot = names.slot(name);
         let (words, is_optional) = reply_path::optional(text);
-        let source = source(words).map_err(&mut told).ok();
+        let source = reply_path::source(words, step.call.reply_root());
+        let source = source.map_err(|error| told(error.in_one_line())).ok();
         take.extend(source.map(|source| Take { slot, source, is_optional, words: words.to_owned() }));
     }
     let asked = RequestMethod::parse(&method);
@@ -443,21 +435,6 @@ fn prepare_step(
         }),
         _ => Err(mistakes),
     }
-}
-
-fn source(text: &str) -> Result<Source, String> {
-    if let Some(pattern) = reply_path::pattern(text) {
-        return Regex::new(pattern).map(Source::Match).map_err(|error| error.to_string());
-    }
-    if let Some(name) = reply_path::decoded_cookie(text) {
-        return Ok(Source::DecodedCookie(name.to_owned()));
-    }
-    let path = reply_path::parse(text)?;
-    Ok(match (path.root.as_str(), path.parts.as_slice()) {
-        ("header", [reply_path::Part::Field(name)]) => Source::Header(name.clone()),
-        ("cookie", [reply_path::Part::Field(name)]) => Source::Cookie(name.clone()),
-        _ => Source::Reply(path),
-    })
 }
 
 fn thrift_body(

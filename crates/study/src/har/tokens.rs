@@ -168,9 +168,7 @@ impl Tokens {
 
     fn in_header(&self, wanted: Wanted<'_>) -> Option<(usize, String, String)> {
         let is_source = |(_, source, value): &&(usize, String, String)| {
-            value == wanted.value
-                && is_distinctive(value)
-                && (reply_path::parse(source).is_ok() || reply_path::decoded_cookie(source).is_some())
+            value == wanted.value && is_distinctive(value) && reply_path::source(source, "body").is_ok()
         };
         let (step, source, _) = self.headers.iter().rev().find(is_source)?;
         let name = source.split_once('.').map_or("", |parts| parts.1);

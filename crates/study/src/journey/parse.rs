@@ -161,13 +161,14 @@ impl Reader<'_> {
                 }
                 continue;
             }
-            self.check_path(&entry.key, entry.key_place, root);
+            self.report.valid(entry.key_place, reply_path::rooted(&entry.key, root));
             let message = "`[any]` is random, so its value is unknown";
             self.report.rule(entry.key.contains("[any]"), entry.key_place, message, "`take` it");
             expect.extend(self.argument(&entry.node).map(|value| (entry.key.clone(), value)));
         }
         for part in step.named_texts("take") {
-            self.check_taken(&part, root);
+            let (source, _) = reply_path::optional(&part.text);
+            self.report.valid(part.place, reply_path::source(source, root));
             // A later step may take another value under the same name.
             if !self.taken.contains(&part.name) {
                 self.add_name(&part);
@@ -245,32 +246,6 @@ impl Reader<'_> {
         };
         let named = method.to_owned();
         Some((Call::Thrift { schema, method: called.to_owned(), arguments }, named))
-    }
-
-    fn check_taken(&self, part: &NamedText, root: &str) {
-        let NamedText { text, place, .. } = part;
-        let (text, _) = reply_path::optional(text);
-        if root == "body" && reply_path::decoded_cookie(text).is_some() {
-            return;
-        }
-        match (reply_path::pattern(text), reply_path::parse(text)) {
-            (Some(pattern), _) if root == "body" => drop(self.report.valid(*place, validate_http::regex(pattern))),
-            (_, Ok(path)) if root == "body" && matches!(path.root.as_str(), "header" | "cookie") => {
-                let is_name = !path.is_count && matches!(path.parts.as_slice(), [reply_path::Part::Field(_)]);
-                let message = format!("`{}` is not one name", text.escape_debug());
-                self.report.rule(!is_name, *place, message, "write `header.Location`, or `cookie.sid`");
-            }
-            _ => self.check_path(text, *place, root),
-        }
-    }
-
-    fn check_path(&self, text: &str, place: Place, root: &str) {
-        let message = match reply_path::parse(text) {
-            Err(message) => message,
-            Ok(path) if path.root != root => format!("`{}`: paths must begin with `{root}` here", path.root),
-            Ok(_) => return,
-        };
-        self.report.mistake(place, message, None);
     }
 
     fn argument(&self, node: &Node) -> Option<Argument> {

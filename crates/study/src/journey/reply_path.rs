@@ -1,5 +1,10 @@
 //! Paths into replies, such as `result[0].noteStoreUrl`, `body.users` or `count(result.notes)`.
 
+use config::Invalid;
+use regex::bytes::Regex;
+
+use crate::validate_http;
+
 const PARTS_MAX: usize = 32;
 
 /// A path from the root of a reply to a value in it.
@@ -24,24 +29,65 @@ pub enum Part {
     Any,
 }
 
+/// Where a step takes a value from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// The value at this path in the reply.
+    Value(Path),
+    /// The header with this name.
+    Header(String),
+    /// The cookie with this name.
+    Cookie(String),
+    /// The cookie with this name, without its percent escapes.
+    DecodedCookie(String),
+    /// The first group, or else the whole match, of this expression in the body.
+    Match(Regex),
+}
+
+/// Parses a source of `take`: a path, `header.NAME`, `cookie.NAME`, `decoded(cookie.NAME)` or `match(REGEX)`. Only plain
+/// HTTP replies, whose `root` is `body`, have other sources than paths. Fails as [`rooted`] or for an invalid name or
+/// regular expression.
+pub fn source(text: &str, root: &str) -> Result<Source, Invalid> {
+    if root != "body" {
+        return rooted(text, root).map(Source::Value);
+    }
+    let argument = |function: &str| text.strip_prefix(function)?.strip_suffix(')');
+    if let Some(name) = argument("decoded(cookie.").filter(|name| is_name(name)) {
+        return Ok(Source::DecodedCookie(name.to_owned()));
+    }
+    if let Some(pattern) = argument("match(") {
+        let valid = validate_http::regex(pattern)?;
+        return Ok(Source::Match(Regex::new(&valid).expect("it is valid")));
+    }
+    let path = parse(text)?;
+    match (path.root.as_str(), path.parts.as_slice()) {
+        ("header", [Part::Field(name)]) if !path.is_count => Ok(Source::Header(name.clone())),
+        ("cookie", [Part::Field(name)]) if !path.is_count => Ok(Source::Cookie(name.clone())),
+        ("header" | "cookie", _) => {
+            let error = Invalid::new(format!("`{}` is not one name", text.escape_debug()));
+            Err(error.hint("write `header.Location`, or `cookie.sid`"))
+        }
+        _ => rooted(text, root).map(Source::Value),
+    }
+}
+
+/// Parses a path that must begin with `root`. Fails as [`parse`].
+pub fn rooted(text: &str, root: &str) -> Result<Path, Invalid> {
+    let path = parse(text)?;
+    if path.root == root {
+        return Ok(path);
+    }
+    Err(Invalid::new(format!("`{}`: paths must begin with `{root}` here", path.root)))
+}
+
 /// Splits off a final `?`, which lets the value be missing or `null`. Returns the rest and whether there was a `?`.
 pub fn optional(text: &str) -> (&str, bool) {
     text.strip_suffix('?').map_or((text, false), |text| (text, true))
 }
 
-/// The expression of `match(REGEX)`, whose first group, or else whole match, is the value. `None` for other sources.
-pub fn pattern(text: &str) -> Option<&str> {
-    text.strip_prefix("match(")?.strip_suffix(')')
-}
-
-/// The name in `decoded(cookie.NAME)`, whose value is the cookie without its percent escapes. `None` for other sources.
-pub fn decoded_cookie(text: &str) -> Option<&str> {
-    text.strip_prefix("decoded(cookie.")?.strip_suffix(')').filter(|name| is_name(name))
-}
-
-/// Parses a path. Fails with a message if the syntax is invalid or the path has more than 32 parts.
-pub fn parse(text: &str) -> Result<Path, String> {
-    let wrong = |why: &str| format!("`{}` is not a path into a response: {why}", text.escape_debug());
+/// Parses a path. Fails if the syntax is invalid or the path has more than 32 parts.
+pub fn parse(text: &str) -> Result<Path, Invalid> {
+    let wrong = |why: &str| Invalid::new(format!("`{}` is not a path into a response: {why}", text.escape_debug()));
     let (is_count, inner) = match text.strip_prefix("count(") {
         Some(rest) => (true, rest.strip_suffix(')').ok_or_else(|| wrong("`count(` without `)` at the end"))?),
         None => (false, text),
@@ -96,7 +142,7 @@ mod tests {
                 });
                 format!("{}{}{}", if path.is_count { "count " } else { "" }, path.root, parts.collect::<String>())
             }
-            Err(error) => error,
+            Err(error) => error.message,
         };
         assert_eq!(found, expected, "{text}");
     }
@@ -108,16 +154,30 @@ mod tests {
         check("body.users[12].id_str", "body users #12 id_str");
         check("body[0][1]", "body #0 #1");
         check("body.items[any].id", "body items any id");
-        assert_eq!((pattern("match(a(b)c)"), pattern("match(a"), pattern("body")), (Some("a(b)c"), None, None));
-        let cookies = ["decoded(cookie.XSRF-TOKEN)", "decoded(cookie.a.b)", "decoded(cookie.a"].map(decoded_cookie);
-        assert_eq!(cookies, [Some("XSRF-TOKEN"), None, None]);
         check("count(result.notes)", "count result notes");
+    }
+
+    #[test]
+    fn parses_sources() {
+        for (text, expected) in [
+            ("match(a(b)c)", "Ok(Match(Regex(\"a(b)c\")))"),
+            ("decoded(cookie.XSRF-TOKEN)", "Ok(DecodedCookie(\"XSRF-TOKEN\"))"),
+            ("cookie.sid", "Ok(Cookie(\"sid\"))"),
+            ("header.Location", "Ok(Header(\"Location\"))"),
+        ] {
+            assert_eq!(format!("{:?}", source(text, "body")), expected);
+            assert!(source(text, "result").is_err());
+        }
+        for text in ["match(a", "match([)", "decoded(cookie.a.b)", "decoded(cookie.a", "cookie.a.b", "result"] {
+            assert!(source(text, "body").is_err(), "{text}");
+        }
+        assert!(matches!(source("body.a", "body"), Ok(Source::Value(_))));
     }
 
     #[test]
     fn rejects_invalid_paths() {
         for text in ["", ".a", "a.", "a..b", "a[", "a[]", "a[x]", "a[-1]", "a[0", "a[0]b", "count(a", "a b"] {
-            assert!(parse(text).unwrap_err().contains("is not a path into a response"), "{text}");
+            assert!(parse(text).unwrap_err().message.contains("is not a path into a response"), "{text}");
         }
         assert!(parse(&format!("a{}", ".b".repeat(33))).is_err());
     }
