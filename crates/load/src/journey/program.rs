@@ -10,7 +10,7 @@ use codecs::value::Value;
 use stats::Distribution;
 use study::journey::condition::{self, Condition, Relation};
 use study::journey::reply_path::{self, Path, Source};
-use study::journey::{Call, Schema, Step as Written};
+use study::journey::{Argument, Call, Schema, Step as Written};
 use study::url::{self, Url};
 use study::{Journey, spec};
 use wire::http1::RequestMethod;
@@ -101,13 +101,13 @@ impl Step {
     }
 
     /// Fails if HTTP/2 forbids a header.
-    fn check_http2(&self) -> Result<(), Vec<String>> {
+    fn check_http2(&self) -> Result<(), String> {
         let mut headers = vec![("Host", "host")];
         headers.extend(self.headers.iter().map(|(name, template)| match template.0.as_slice() {
             [Piece::Text(text)] => (name.as_str(), text.as_str()),
             _ => (name.as_str(), ""),
         }));
-        wire::http2::request_fields("http", &self.method, "/", &headers, &[]).map(|_| ()).map_err(|error| vec![error])
+        wire::http2::request_fields("http", &self.method, "/", &headers, &[]).map(|_| ())
     }
 
     pub(crate) fn reads_body(&self) -> bool {
@@ -254,7 +254,7 @@ impl Program {
             let prepared = prepare_step(step, operation, journey, &schemas, &mut names);
             match prepared.and_then(|step| if http2 { step.check_http2().map(|()| step) } else { Ok(step) }) {
                 Ok(step) => steps.push(step),
-                Err(found) => mistakes.extend(found.into_iter().map(|mistake| format!("{place}: {mistake}"))),
+                Err(mistake) => mistakes.push(format!("{place}: {mistake}")),
             }
         }
         if journey.steps.is_empty() {
@@ -354,119 +354,111 @@ fn prepare_step(
     journey: &Journey,
     schemas: &[Option<Codec>],
     names: &mut Names,
-) -> Result<Step, Vec<String>> {
-    let mut mistakes = Vec::new();
-    let mut told = |error: String| mistakes.push(error);
-    let schema_of = |name: &str| {
-        let at = journey.schemas.iter().position(|schema| schema.name == name)?;
-        Some((journey.schemas[at].file.as_str(), schemas[at].as_ref()?))
+) -> Result<Step, String> {
+    let prepared = prepare_call(step, operation, journey, schemas, names);
+    // Names of taken values are added last, because a step cannot use values of its own reply.
+    let take = |(name, text): &(String, String)| {
+        let slot = names.slot(name);
+        let (words, is_optional) = reply_path::optional(text);
+        let source = reply_path::source(words, step.call.reply_root()).map_err(|error| error.in_one_line())?;
+        Ok(Take { slot, source, is_optional, words: words.to_owned() })
     };
-    let url = names.template(&step.url, Syntax::Url).map_err(&mut told).ok();
-    let headers = step
-        .headers
-        .iter()
-        .filter_map(|(name, text)| Some((name.clone(), names.template(text, Syntax::Header).map_err(&mut told).ok()?)));
-    let headers = headers.collect();
+    let take = step.take.iter().map(take).collect::<Result<_, String>>();
+    Ok(Step { take: take?, ..prepared? })
+}
+
+/// Prepares a step except for [`Step::take`].
+fn prepare_call(
+    step: &Written,
+    operation: usize,
+    journey: &Journey,
+    schemas: &[Option<Codec>],
+    names: &Names,
+) -> Result<Step, String> {
+    let header = |(name, text): &(String, String)| Ok((name.clone(), names.template(text, Syntax::Header)?));
     let media_type = step.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
     let media_type = media_type.map(|(_, text)| text.as_str());
     let (method, body) = match &step.call {
         Call::Rest { method, body, status } => {
-            let template =
-                |body: &String| names.template(body, Syntax::of_body(media_type, body)).map_err(&mut told).ok();
-            let body = body.as_ref().and_then(template);
-            (method.clone(), Some(Body::Rest { body, status: status.clone() }))
+            let template = |body: &String| names.template(body, Syntax::of_body(media_type, body));
+            let body = body.as_ref().map(template).transpose()?;
+            (method.as_str(), Body::Rest { body, status: status.clone() })
         }
         Call::Thrift { schema, method: called, arguments } | Call::Soap { schema, operation: called, arguments } => {
-            let body = schema_of(schema).and_then(|(file, codec)| {
-                let (is_thrift, arguments) = (matches!(step.call, Call::Thrift { .. }), names.argument(arguments));
-                let prepared = match codec {
-                    Codec::Thrift(schema) if is_thrift => thrift_body(schema, file, called, arguments),
-                    Codec::Soap(wsdl) if !is_thrift => {
-                        soap_body(wsdl, file, called, arguments).map_err(|error| vec![error])
-                    }
-                    Codec::Soap(_) => Err(vec![format!("the schema `{schema}` is not Thrift")]),
-                    Codec::Thrift(_) => Err(vec![format!("the schema `{schema}` is not WSDL")]),
-                };
-                prepared.map_err(|found| found.into_iter().for_each(&mut told)).ok()
-            });
-            ("POST".to_owned(), body)
+            let mut known = journey.schemas.iter().zip(schemas).filter(|known| known.0.name == *schema);
+            let Some((Schema { file, .. }, Some(codec))) = known.next() else {
+                return Err(format!("the schema `{schema}` cannot be read"));
+            };
+            let arguments = names.argument(arguments)?;
+            let sample = names.unknown_values().value(&arguments);
+            let body = match (&step.call, codec) {
+                (Call::Thrift { .. }, Codec::Thrift(schema)) => thrift_body(schema, file, called, arguments, &sample)?,
+                (Call::Soap { .. }, Codec::Soap(wsdl)) => soap_body(wsdl, file, called, arguments, &sample)?,
+                (_, Codec::Soap(_)) => return Err(format!("the schema `{schema}` is not Thrift")),
+                (_, Codec::Thrift(_)) => return Err(format!("the schema `{schema}` is not WSDL")),
+            };
+            ("POST", body)
         }
     };
-    let think = Some(step.think.as_str()).filter(|law| !law.is_empty());
-    let think = think.and_then(|law| study::time_law::parse(law).map_err(|error| told(error.in_one_line())).ok());
-    let condition = |text: &str| {
-        let Condition { left, relation, right } = condition::parse(text)?;
-        Ok((names.template(&left, Syntax::Other)?, relation, names.template(&right, Syntax::Other)?))
+    let think = match step.think.as_str() {
+        "" => None,
+        law => Some(study::time_law::parse(law).map_err(|error| error.in_one_line())?),
     };
-    let when = Some(step.when.as_str()).filter(|text| !text.is_empty());
-    let when = when.and_then(|text| condition(text).map_err(&mut told).ok());
-    let mut expect = Vec::new();
-    for (text, argument) in &step.expect {
-        let path = reply_path::parse(text).map_err(|error| error.in_one_line());
-        match (path, names.argument(argument)) {
-            (Ok(path), Ok(given)) => expect.push((path, text.clone(), given)),
-            (path, given) => path.err().into_iter().chain(given.err()).for_each(&mut told),
+    let when = match step.when.as_str() {
+        "" => None,
+        text => {
+            let Condition { left, relation, right } = condition::parse(text)?;
+            Some((names.template(&left, Syntax::Other)?, relation, names.template(&right, Syntax::Other)?))
         }
-    }
-    // Names of taken values are added last, because a step cannot use values of its own reply.
-    let mut take = Vec::new();
-    for (name, text) in &step.take {
-        let slot = names.slot(name);
-        let (words, is_optional) = reply_path::optional(text);
-        let source = reply_path::source(words, step.call.reply_root());
-        let source = source.map_err(|error| told(error.in_one_line())).ok();
-        take.extend(source.map(|source| Take { slot, source, is_optional, words: words.to_owned() }));
-    }
-    let asked = RequestMethod::parse(&method);
-    match (url, body) {
-        (Some(url), Some(body)) if mistakes.is_empty() => Ok(Step {
-            operation,
-            url,
-            asked,
-            method,
-            headers,
-            body,
-            once: step.once,
-            think,
-            repeat: step.repeat.max(1),
-            when,
-            take,
-            expect,
-        }),
-        _ => Err(mistakes),
-    }
+    };
+    let expect = |(text, argument): &(String, Argument)| {
+        let path = reply_path::parse(text).map_err(|error| error.in_one_line())?;
+        Ok((path, text.clone(), names.argument(argument)?))
+    };
+    Ok(Step {
+        operation,
+        url: names.template(&step.url, Syntax::Url)?,
+        asked: RequestMethod::parse(method),
+        method: method.to_owned(),
+        headers: step.headers.iter().map(header).collect::<Result<_, String>>()?,
+        body,
+        once: step.once,
+        think,
+        repeat: step.repeat.max(1),
+        when,
+        take: Vec::new(),
+        expect: step.expect.iter().map(expect).collect::<Result<_, String>>()?,
+    })
 }
 
+/// Prepares a Thrift call, of which `sample` are arguments with placeholders for the values that are not known yet.
 fn thrift_body(
     schema: &Arc<thrift::Schema>,
     file: &str,
     method: &str,
-    arguments: Result<Given, String>,
-) -> Result<Body, Vec<String>> {
+    arguments: Given,
+    sample: &Value,
+) -> Result<Body, String> {
     let called = method.split_once('.').and_then(|(service, name)| schema.service(service)?.method(name));
-    let called = called.ok_or_else(|| vec![format!("`{file}` has no method `{method}`")])?;
+    let called = called.ok_or_else(|| format!("`{file}` has no method `{method}`"))?;
     if called.is_oneway {
-        return Err(vec![format!("`{method}` is oneway, so it has no reply to verify")]);
+        return Err(format!("`{method}` is oneway, so it has no reply to verify"));
     }
-    let arguments = arguments.map_err(|error| vec![error])?;
-    let mut mistakes = compose_thrift(schema, called, &sample(&arguments)).err().into_iter().collect::<Vec<_>>();
+    compose_thrift(schema, called, sample)?;
     // Thrift allows omissions, but servers then read unintended defaults.
-    if let Given::Record(given) = &arguments {
-        let all = schema.structure(called.arguments).in_order();
-        let missing = all.filter(|field| field.default.is_none() && !given.iter().any(|(name, _)| *name == field.name));
-        mistakes.extend(missing.map(|field| format!("missing argument `{}` of `{method}`", field.name)));
-    }
-    if !mistakes.is_empty() {
-        return Err(mistakes);
+    let fields = schema.structure(called.arguments).in_order();
+    let missing = fields.filter(|field| field.default.is_none() && sample.get(&field.name).is_none());
+    let missing = missing.map(|field| format!("`{}`", field.name)).collect::<Vec<_>>();
+    if !missing.is_empty() {
+        return Err(format!("missing arguments of `{method}`: {}", missing.join(", ")));
     }
     Ok(Body::Thrift { schema: schema.clone(), method: Box::new(called.clone()), arguments })
 }
 
-fn soap_body(wsdl: &Arc<Wsdl>, file: &str, operation: &str, arguments: Result<Given, String>) -> Result<Body, String> {
+/// Prepares a SOAP call as [`thrift_body`] does.
+fn soap_body(wsdl: &Arc<Wsdl>, file: &str, operation: &str, arguments: Given, sample: &Value) -> Result<Body, String> {
     let called = wsdl.operation(operation).ok_or_else(|| format!("`{file}` has no operation `{operation}`"))?;
-    let arguments = arguments?;
-    let composed = soap::compose_envelope(wsdl, &called.input, &sample(&arguments));
-    composed.map_err(|error| error.to_string())?;
+    soap::compose_envelope(wsdl, &called.input, sample).map_err(|error| error.to_string())?;
     Ok(Body::Soap { schema: wsdl.clone(), operation: Box::new(called.clone()), arguments })
 }
 
@@ -475,19 +467,6 @@ fn compose_thrift(schema: &thrift::Schema, method: &thrift::Method, arguments: &
     let (protocol, framing) = (Protocol::Binary, Framing::Unframed);
     thrift::compose_message(protocol, framing, &header, schema, method.arguments, arguments)
         .map_err(|error| error.to_string())
-}
-
-/// The arguments of a step, with [`Value::Unknown`] in place of values that are known only when the step runs.
-fn sample(given: &Given) -> Value {
-    match given {
-        Given::Fixed(value) => value.clone(),
-        Given::Text(_) => Value::Text(String::new()),
-        Given::Slot(_) => Value::Unknown,
-        Given::List(items) => Value::List(items.iter().map(sample).collect()),
-        Given::Record(fields) => {
-            Value::Record(fields.iter().map(|(name, given)| (name.clone(), sample(given))).collect())
-        }
-    }
 }
 
 fn thrift_reply(schema: &thrift::Schema, method: &thrift::Method, body: &[u8]) -> OrFault<Value> {

@@ -46,6 +46,13 @@ impl Names {
         self.0.iter().position(|known| known == name).unwrap_or_else(|| self.add(name))
     }
 
+    /// Values for which [`Value::Unknown`] stands until a journey runs.
+    pub(crate) fn unknown_values(&self) -> Values {
+        let mut values = Values::new(self.0.len(), 0, 0);
+        values.slots.fill(Value::Unknown);
+        values
+    }
+
     /// Compiles a template of this syntax, in which each value is escaped for its context.
     pub(crate) fn template(&self, text: &str, syntax: Syntax) -> Result<Template, String> {
         let mut before = String::new();
