@@ -16,10 +16,13 @@ const VALUE_MAX_BYTES: usize = 4096;
 /// Shortest and longest context that identifies a value in a body other than JSON, bytes.
 const CONTEXT_BYTES: std::ops::RangeInclusive<usize> = 16..=120;
 
+/// A value of a JSON body or a header.
 #[derive(Debug)]
 struct Leaf {
     step: usize,
+    /// Source of the value, in the syntax of `take`.
     path: String,
+    /// Key of the value; empty for a header.
     key: String,
     /// The key of the enclosing object, or the last segment of the URL path.
     parent: String,
@@ -39,7 +42,6 @@ pub(super) struct Tokens {
     by_value: HashMap<String, Vec<Leaf>>,
     /// Response bodies other than JSON, each with the index of its step.
     texts: Vec<(usize, String)>,
-    headers: Vec<(usize, String, String)>,
     taken: Vec<Taken>,
     reserved: Vec<String>,
 }
@@ -68,19 +70,20 @@ impl Tokens {
             _ if body.is_empty() => {}
             _ => self.texts.push((step, body.into_owned())),
         }
+        let of_header = |path: String| Leaf { step, path, key: String::new(), parent: String::new() };
         for header in &response.headers {
             let name = header.name.to_ascii_lowercase();
             if name == "set-cookie" {
                 for line in header.value.lines() {
                     if let Some((name, value)) = line.split(';').next().unwrap_or_default().split_once('=') {
                         let (name, value) = (name.trim(), value.trim());
-                        self.headers.push((step, format!("cookie.{name}"), value.to_owned()));
-                        // Scripts usually decode cookies before they send their values, so this source comes last and wins.
-                        self.headers.push((step, format!("decoded(cookie.{name})"), percent_decoded(value, false)));
+                        // Scripts usually decode cookies before they send their values, so this source comes first and wins.
+                        self.add_leaf(of_header(format!("decoded(cookie.{name})")), percent_decoded(value, false));
+                        self.add_leaf(of_header(format!("cookie.{name}")), value.to_owned());
                     }
                 }
             } else if name.starts_with("x-") || name.contains("token") || name.ends_with("id") {
-                self.headers.push((step, format!("header.{name}"), header.value.clone()));
+                self.add_leaf(of_header(format!("header.{name}")), header.value.clone());
             }
         }
     }
@@ -111,8 +114,12 @@ impl Tokens {
             Value::Number(number) if !number.is_f64() => number.to_string(),
             Value::Number(_) | Value::Bool(_) | Value::Null => return,
         };
-        if reply_path::parse(&leaf.path).is_ok() && text.len() <= VALUE_MAX_BYTES {
-            self.by_value.entry(text).or_default().push(leaf);
+        self.add_leaf(leaf, text);
+    }
+
+    fn add_leaf(&mut self, leaf: Leaf, value: String) {
+        if reply_path::source(&leaf.path, "body").is_ok() && value.len() <= VALUE_MAX_BYTES {
+            self.by_value.entry(value).or_default().push(leaf);
         }
     }
 
@@ -126,7 +133,7 @@ impl Tokens {
             return Some(known.name.clone());
         }
         // Within one response, JSON wins over headers, and headers win over other bodies.
-        let found = [self.in_text(wanted), self.in_header(wanted), self.in_json(wanted)];
+        let found = [self.in_text(wanted), self.in_json_or_header(wanted)];
         let (step, source, name) = found.into_iter().flatten().max_by_key(|found| found.0)?;
         Some(self.take(step, source, &name, wanted.value))
     }
@@ -154,25 +161,17 @@ impl Tokens {
         self.taken.len()
     }
 
-    fn in_json(&self, wanted: Wanted<'_>) -> Option<(usize, String, String)> {
+    fn in_json_or_header(&self, wanted: Wanted<'_>) -> Option<(usize, String, String)> {
         let is_source = |leaf: &&Leaf| is_distinctive(wanted.value) || leaf.is_about(wanted.hint);
         let leaf = self.by_value.get(wanted.value)?.iter().rev().find(is_source)?;
         let leaves = || self.by_value[wanted.value].iter().filter(|other| other.step == leaf.step);
         let leaf = leaves().find(is_source).unwrap_or(leaf);
         let name = match (leaf.key.as_str(), singular(&leaf.parent)) {
             ("id", parent) if !parent.is_empty() => format!("{parent}_id"),
+            ("", _) => leaf.path.split_once('.').map_or("", |parts| parts.1).to_owned(),
             (key, _) => key.to_owned(),
         };
         Some((leaf.step, leaf.path.clone(), name))
-    }
-
-    fn in_header(&self, wanted: Wanted<'_>) -> Option<(usize, String, String)> {
-        let is_source = |(_, source, value): &&(usize, String, String)| {
-            value == wanted.value && is_distinctive(value) && reply_path::source(source, "body").is_ok()
-        };
-        let (step, source, _) = self.headers.iter().rev().find(is_source)?;
-        let name = source.split_once('.').map_or("", |parts| parts.1);
-        Some((*step, source.clone(), name.to_owned()))
     }
 
     fn in_text(&self, wanted: Wanted<'_>) -> Option<(usize, String, String)> {
