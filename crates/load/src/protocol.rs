@@ -185,16 +185,6 @@ pub(crate) trait Protocol {
         (self.mix(expected).map_or(0, |(_, sent)| sent.index), None)
     }
 
-    fn has_traces(&self) -> bool {
-        false
-    }
-
-    /// The trace id and the name of a request; `None` if it has no trace id.
-    fn trace(&self, expected: Self::Expected) -> Option<(String, String)> {
-        let (mix, sent) = self.mix(expected)?;
-        mix.trace(sent)
-    }
-
     /// Index of a request's kind among the kinds that are reported separately; `None` if it is not reported.
     fn operation(&self, expected: Self::Expected) -> Option<u32> {
         self.mix(expected).and_then(|(mix, sent)| mix.operation(sent))

@@ -108,7 +108,7 @@ pub(crate) fn run<D: Driver, P: Protocol>(
         protocol,
         task,
     };
-    if worker.protocol.has_traces() {
+    if worker.protocol.mix(P::Expected::default()).is_some_and(|(mix, _)| mix.has_traces()) {
         worker.tally.recorder.slowest = Some(Slowest::default());
     }
     let mut now = worker.driver.now();

@@ -118,10 +118,6 @@ impl Protocol for Http {
         Some((&self.mix, sent))
     }
 
-    fn has_traces(&self) -> bool {
-        self.mix.has_traces()
-    }
-
     fn again(&mut self, _: &mut Stream, sent: Sent, now: Nanos, out: &mut Vec<u8>) -> Sent {
         self.push(sent, now, out);
         sent

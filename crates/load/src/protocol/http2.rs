@@ -332,10 +332,6 @@ impl Protocol for Http2 {
         Some((&self.mix, sent))
     }
 
-    fn has_traces(&self) -> bool {
-        self.mix.has_traces()
-    }
-
     fn again(&mut self, stream: &mut Connection<Exchange>, sent: Sent, now: Nanos, out: &mut Vec<u8>) -> Sent {
         self.push(stream, sent, now, out);
         sent

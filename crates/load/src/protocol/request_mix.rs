@@ -109,12 +109,12 @@ impl Mix {
         self.kinds[sent.index as usize].asked
     }
 
-    pub(super) fn has_traces(&self) -> bool {
+    pub(crate) fn has_traces(&self) -> bool {
         self.kinds.iter().any(|kind| kind.trace.is_some())
     }
 
     /// The trace id and the name of a request; `None` if it has no trace id.
-    pub(super) fn trace(&self, sent: Sent) -> Option<(String, String)> {
+    pub(crate) fn trace(&self, sent: Sent) -> Option<(String, String)> {
         let kind = self.kinds.get(sent.index as usize)?;
         Some((kind.trace.as_ref()?.trace_id(sent.number), kind.name.clone()))
     }

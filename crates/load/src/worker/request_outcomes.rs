@@ -27,7 +27,8 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                 recorder.checked += u64::from(self.protocol.is_checked(expected));
                 if let Some(slowest) = &mut recorder.slowest
                     && latency_ns > slowest.above_ns
-                    && let Some((trace_id, request)) = self.protocol.trace(expected)
+                    && let Some((mix, sent)) = self.protocol.mix(expected)
+                    && let Some((trace_id, request)) = mix.trace(sent)
                 {
                     let ended_ns = at.saturating_sub(recorder.from);
                     slowest.add(SlowResponse { latency_ns, trace_id, request, ended_ns });
