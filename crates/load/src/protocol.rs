@@ -116,10 +116,10 @@ pub(crate) trait Protocol {
         self.connection(stream).map_or(Self::ORDERED, |connection| connection.is_ready())
     }
 
-    /// Number of further requests that the server accepts now, if at most `depth` may be in flight.
+    /// Number of further requests that the server of an unordered protocol accepts now, if at most `depth` may be in
+    /// flight.
     fn room(&self, stream: &mut Self::Stream, depth: u32) -> u32 {
-        let closed = if Self::ORDERED { depth } else { 0 };
-        self.connection(stream).map_or(closed, |connection| connection.room(depth))
+        self.connection(stream).map_or(0, |connection| connection.room(depth))
     }
 
     /// Maximum number of requests in flight that the server accepts.
@@ -135,11 +135,6 @@ pub(crate) trait Protocol {
     /// Whether the server accepts no more requests on this connection but still responds.
     fn is_leaving(&self, stream: &mut Self::Stream) -> bool {
         self.connection(stream).is_some_and(|connection| connection.is_leaving())
-    }
-
-    /// Removes a request that a leaving server will not process, and returns its place; `None` if there is none.
-    fn take_unprocessed(&self, stream: &mut Self::Stream) -> Option<u32> {
-        self.connection(stream)?.take_unprocessed()
     }
 
     /// Appends frames that responses have caused, except requests.

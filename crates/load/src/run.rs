@@ -134,8 +134,9 @@ pub fn run_with_events(
         (Target::Http { requests, tls, http2, http2_settings, in_turn, expect, directory, .. }, ..) => {
             let values = Values::new(directory, spec.seed);
             if *http2 {
-                let http = Http2::new(tls.is_some(), requests, expect, values).map_err(LoadError::Spec)?;
-                let http = http.with(*in_turn, *http2_settings);
+                let mut http = Http2::new(tls.is_some(), requests, expect, values).map_err(LoadError::Spec)?;
+                http.in_turn = *in_turn;
+                http.settings = *http2_settings;
                 Box::new(move |task, _| {
                     let of_worker = http.of_worker(task.index, task.workers);
                     drive(task, backend, of_worker, http.request_bytes_max())

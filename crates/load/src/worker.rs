@@ -390,7 +390,8 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
                 Flight { expected, intended, free_since: now, sent_at: now, wait: Wait::Connection, ..*flight };
             self.connections.push(id, flight, now, &self.tally); // The request returns to its place in the queue.
         }
-        self.connections.resent(id, count);
+        self.connections.client(id).again -= count;
+        self.connections.owe(id, 0);
         if count > 0 {
             self.send_out(id);
         }

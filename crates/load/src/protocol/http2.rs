@@ -64,8 +64,9 @@ pub(crate) struct Http2 {
     facts: StreamFacts,
     message_gaps_ns: Vec<Nanos>,
     /// Whether each further gRPC message waits for a message of the response.
-    in_turn: bool,
-    settings: Http2Settings,
+    pub(crate) in_turn: bool,
+    /// Settings that a connection announces.
+    pub(crate) settings: Http2Settings,
 }
 
 /// Facts about a request in flight.
@@ -171,11 +172,6 @@ impl Http2 {
             in_turn: false,
             settings: Http2Settings::default(),
         })
-    }
-
-    /// Sends gRPC messages in turn if `in_turn`, and announces `settings`.
-    pub(crate) fn with(self, in_turn: bool, settings: Http2Settings) -> Self {
-        Self { in_turn, settings, ..self }
     }
 
     pub(crate) fn of_worker(&self, worker: u32, workers: u32) -> Self {

@@ -31,8 +31,9 @@ fn outcome(spec: &LoadSpec, serve: impl FnMut(u64) -> Answer + 'static) -> Resul
     let Target::Http { requests, expect, http2_settings, in_turn, .. } = &spec.target else {
         unreachable!("all specs here load HTTP")
     };
-    let protocol =
-        Http2::new(false, requests, expect, Values::new("", spec.seed)).unwrap().with(*in_turn, *http2_settings);
+    let mut protocol = Http2::new(false, requests, expect, Values::new("", spec.seed)).unwrap();
+    protocol.in_turn = *in_turn;
+    protocol.settings = *http2_settings;
     outcome_of(spec, protocol, Network::PERFECT, serve)
 }
 

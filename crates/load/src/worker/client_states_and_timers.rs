@@ -335,11 +335,6 @@ impl<S, E: Copy + Default> Connections<S, E> {
         self.owed -= u64::from(std::mem::replace(&mut client.owed, owed));
     }
 
-    pub(super) fn resent(&mut self, id: u32, count: u32) {
-        self.clients[id as usize].again -= count;
-        self.owe(id, 0);
-    }
-
     pub(super) fn not_idle(&mut self, id: u32) {
         self.idle.retain(|&(other, ..)| other != id);
         self.client(id).idle = 0;

@@ -309,7 +309,9 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     /// Keeps the connection only for responses that the server still sends.
     #[cold]
     pub(super) fn leave(&mut self, id: u32, at: Nanos) {
-        while let Some(place) = self.protocol.take_unprocessed(&mut self.connections.client(id).stream) {
+        while let Some(connection) = self.protocol.connection(&mut self.connections.client(id).stream)
+            && let Some(place) = connection.take_unprocessed()
+        {
             self.connections.defer(id, place, at, &self.tally);
         }
         self.connections.not_idle(id);
