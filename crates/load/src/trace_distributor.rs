@@ -163,8 +163,8 @@ pub(crate) struct TraceDistributor<'a> {
     texts: &'a Texts,
     value_sizes: Sizes,
     value_seed: u64,
-    hands: Vec<SyncSender<Vec<TraceOp>>>,
-    batches: Vec<Vec<TraceOp>>,
+    /// The channel to each worker, and the operations that will be sent to it next.
+    hands: Vec<(SyncSender<Vec<TraceOp>>, Vec<TraceOp>)>,
     turn: usize,
     known: HashTable<TracedKey>,
     /// First second of the trace if gaps are kept. The next two fields hold the current second and its operations.
@@ -173,9 +173,12 @@ pub(crate) struct TraceDistributor<'a> {
     in_second: Vec<(TraceOp, u64)>,
 }
 
-struct WorkersGone;
-
-type Dealt = Result<(), WorkersGone>;
+/// Why a trace is not read to its end.
+enum End {
+    WorkersGone,
+    /// The record cannot be replayed, for this reason.
+    Invalid(String),
+}
 
 impl<'a> TraceDistributor<'a> {
     pub(crate) fn new(
@@ -189,7 +192,7 @@ impl<'a> TraceDistributor<'a> {
         let (mut hands, mut tapes) = (Vec::new(), Vec::new());
         for _ in 0..workers {
             let (hand, from) = sync_channel(BATCHES);
-            hands.push(hand);
+            hands.push((hand, Vec::with_capacity(BATCH)));
             tapes.push(Tape { from, ahead: VecDeque::new(), ended: false, seen: seen.clone() });
         }
         let dealer = TraceDistributor {
@@ -198,7 +201,6 @@ impl<'a> TraceDistributor<'a> {
             texts,
             value_sizes: workload.value_sizes()?,
             value_seed: mix(seed ^ 0x7661_6c75_6573),
-            batches: vec![Vec::with_capacity(BATCH); hands.len()],
             hands,
             turn: 0,
             known: HashTable::new(),
@@ -215,20 +217,17 @@ impl<'a> TraceDistributor<'a> {
         loop {
             let read = reader.next();
             let Some(access) = read.map_err(|error| self.broken(error))? else { break };
-            let taken = self.take_record(&access);
-            let at = reader.position();
-            match taken {
-                Ok(Ok(())) => {}
-                Ok(Err(WorkersGone)) => return Ok(()),
-                Err(problem) => return Err(self.wrong(at, problem)),
+            match self.take_record(&access) {
+                Ok(()) => {}
+                Err(End::WorkersGone) => return Ok(()),
+                Err(End::Invalid(problem)) => return Err(self.wrong(reader.position(), problem)),
             }
         }
         if reader.position() == 0 {
             return Err(format!("the trace `{}` is empty", self.trace.file));
         }
         if self.end_second().is_ok() {
-            let rest = self.hands.iter().zip(self.batches.drain(..));
-            let _ = rest.into_iter().try_for_each(|(hand, batch)| hand.send(batch)); // The workers may be gone.
+            let _ = self.hands.into_iter().try_for_each(|(hand, batch)| hand.send(batch)); // The workers may be gone.
         }
         Ok(())
     }
@@ -245,29 +244,29 @@ impl<'a> TraceDistributor<'a> {
         at.map_or_else(|| unreadable(&self.trace.file, &problem), |at| self.wrong(at, &problem))
     }
 
-    /// Converts a record. The outer error means that the trace cannot be replayed.
-    fn take_record(&mut self, access: &Access<'_>) -> Result<Dealt, String> {
-        let operation = self.operation(access)?;
+    fn take_record(&mut self, access: &Access<'_>) -> Result<(), End> {
+        let operation = self.operation(access).map_err(End::Invalid)?;
         if self.trace.gaps == Gaps::None {
-            return Ok(self.deal_out(operation, access.repeat, || 0));
+            return self.deal_out(operation, access.repeat, || 0);
         }
-        let Some(time_s) = access.time_s else { return Err("no time, required by `gaps = \"recorded\"`".to_owned()) };
-        let mut dealt = Ok(());
+        let no_time = || End::Invalid("no time, required by `gaps = \"recorded\"`".to_owned());
+        let time_s = access.time_s.ok_or_else(no_time)?;
         if self.first_s.is_none() {
             (self.first_s, self.second) = (Some(time_s), time_s);
         } else if time_s > self.second {
-            dealt = self.end_second();
+            self.end_second()?;
             self.second = time_s;
         } else if time_s < self.second {
-            return Err(format!("time {time_s} after {}: the times of a trace must not decrease", self.second));
+            let problem = format!("time {time_s} after {}: the times of a trace must not decrease", self.second);
+            return Err(End::Invalid(problem));
         }
         if self.in_second.len() == SECOND_RECORDS {
-            return Err(format!(
+            return Err(End::Invalid(format!(
                 "more than {SECOND_RECORDS} records at time {time_s}: replay the trace with `gaps = \"none\"`"
-            ));
+            )));
         }
         self.in_second.push((operation, access.repeat));
-        Ok(dealt)
+        Ok(())
     }
 
     fn operation(&mut self, access: &Access<'_>) -> Result<TraceOp, String> {
@@ -311,7 +310,7 @@ impl<'a> TraceDistributor<'a> {
     }
 
     /// Spreads the operations of a second evenly. Traces record whole seconds, so all would otherwise be due at once.
-    fn end_second(&mut self) -> Dealt {
+    fn end_second(&mut self) -> Result<(), End> {
         let mut second = std::mem::take(&mut self.in_second);
         let all = second.iter().map(|(_, repeat)| u128::from(*repeat)).sum::<u128>();
         let begins = u128::from(self.second - self.first_s.unwrap_or(self.second)) * SECOND_NS;
@@ -329,16 +328,16 @@ impl<'a> TraceDistributor<'a> {
         Ok(())
     }
 
-    fn deal_out(&mut self, mut traced: TraceOp, repeat: u64, mut at_ns: impl FnMut() -> Nanos) -> Dealt {
+    fn deal_out(&mut self, mut traced: TraceOp, repeat: u64, mut at_ns: impl FnMut() -> Nanos) -> Result<(), End> {
         for _ in 0..repeat {
             traced.at_ns = at_ns();
-            let turn = self.turn;
-            self.turn = if turn + 1 == self.hands.len() { 0 } else { turn + 1 };
-            self.batches[turn].push(traced);
-            if self.batches[turn].len() >= BATCH {
-                let batch = std::mem::replace(&mut self.batches[turn], Vec::with_capacity(BATCH));
-                self.hands[turn].send(batch).map_err(|_| WorkersGone)?;
+            let (hand, batch) = &mut self.hands[self.turn];
+            batch.push(traced);
+            if batch.len() >= BATCH {
+                let full = std::mem::replace(batch, Vec::with_capacity(BATCH));
+                hand.send(full).map_err(|_| End::WorkersGone)?;
             }
+            self.turn = if self.turn + 1 == self.hands.len() { 0 } else { self.turn + 1 };
             traced.operation.new = false;
         }
         Ok(())
