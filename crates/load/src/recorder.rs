@@ -109,12 +109,18 @@ pub(crate) struct Slice {
     pub(crate) latency: Histogram,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Answered {
+/// A request in flight.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Flight<E> {
+    pub(crate) expected: E,
+    /// Intended send time; in a closed loop, the actual one.
     pub(crate) intended: Nanos,
     pub(crate) free_since: Nanos,
+    /// Time of the write; with a connection per request, time at which the connection was requested.
     pub(crate) sent_at: Nanos,
-    pub(crate) at: Nanos,
+    pub(crate) is_measured: bool,
+    pub(crate) timed_out: bool,
+    pub(crate) refusals: u8,
     pub(crate) wait: Wait,
 }
 
@@ -365,8 +371,8 @@ impl Recorder {
     }
 
     /// Records a response and its latency, and returns the latency in ns. A late response is not counted as a request.
-    pub(crate) fn answer(&mut self, answered: Answered, is_late: bool) -> Nanos {
-        let Answered { intended, free_since, sent_at, at, wait } = answered;
+    pub(crate) fn answer<E>(&mut self, flight: &Flight<E>, at: Nanos, is_late: bool) -> Nanos {
+        let Flight { intended, free_since, sent_at, wait, .. } = *flight;
         if at >= self.window_end {
             self.roll(at);
         }
@@ -483,17 +489,17 @@ impl Recorder {
 mod tests {
     use super::*;
 
-    fn answered(sent_at: Nanos, at: Nanos) -> Answered {
-        Answered { intended: sent_at, free_since: 0, sent_at, at, wait: Wait::Own }
+    fn answer(recorder: &mut Recorder, sent_at: Nanos, at: Nanos) {
+        recorder.answer(&Flight::<()> { intended: sent_at, sent_at, ..Flight::default() }, at, false);
     }
 
     #[test]
     fn windows_are_contiguous_and_last_is_cut() {
         let mut recorder = Recorder { from: 1_000, ..Recorder::new(100, false, false) };
         recorder.begin_measuring();
-        recorder.answer(answered(1_000, 1_099), false);
-        recorder.answer(answered(1_050, 1_100), false);
-        recorder.answer(answered(1_100, 1_350), false);
+        answer(&mut recorder, 1_000, 1_099);
+        answer(&mut recorder, 1_050, 1_100);
+        answer(&mut recorder, 1_100, 1_350);
         recorder.fault(Fault::Reset, 1_360);
         recorder.finish(1_420);
         let seen = recorder.slices.iter().map(|slice| (slice.valid, slice.errors)).collect::<Vec<_>>();
@@ -533,7 +539,7 @@ mod tests {
         for ((intended, free_since, sent_at, at), (response, connection, thread)) in table {
             let mut recorder = Recorder { from: 0, ..Recorder::new(1_000, true, false) };
             recorder.begin_measuring();
-            recorder.answer(Answered { intended, free_since, sent_at, at, wait: Wait::Own }, false);
+            recorder.answer(&Flight::<()> { intended, free_since, sent_at, ..Flight::default() }, at, false);
             let open = recorder.open_loop.unwrap();
             let seen =
                 [&open.response, &open.lag_connection, &open.lag_thread].map(|histogram| histogram.max().unwrap());

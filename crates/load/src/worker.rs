@@ -15,12 +15,12 @@ use study::record;
 use study::spec::{Connection, LoadSpec};
 
 use self::budget::Budget;
-use self::client_states_and_timers::{Connections, Flight, State};
+use self::client_states_and_timers::{Connections, State};
 use crate::censored_waits::{Stalls, Waits};
 use crate::coordinator::{Control, NEVER};
 use crate::coordinator_exchange::{Tally, Usage};
 use crate::protocol::{Answer, Parsed, Protocol};
-use crate::recorder::{Recorder, Slowest, Wait};
+use crate::recorder::{Flight, Recorder, Slowest, Wait};
 use crate::server_endpoint::Server;
 use crate::tls::Session;
 

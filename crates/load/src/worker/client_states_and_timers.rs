@@ -10,7 +10,7 @@ use wire::http1::ResponseReader;
 
 use super::Task;
 use crate::coordinator_exchange::Tally;
-use crate::recorder::Wait;
+use crate::recorder::{Flight, Wait};
 use crate::tls::Session;
 
 /// Maximum number of connects in progress per worker, limited so that no accept queue overflows.
@@ -91,20 +91,6 @@ impl<S> Client<S> {
         let place = self.head + nth;
         if place >= depth { place - depth } else { place }
     }
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Flight<E> {
-    pub(super) expected: E,
-    /// Intended send time; in a closed loop, the actual one.
-    pub(super) intended: Nanos,
-    pub(super) free_since: Nanos,
-    /// Time of the write; with a connection per request, time at which the connection was requested.
-    pub(super) sent_at: Nanos,
-    pub(super) is_measured: bool,
-    pub(super) timed_out: bool,
-    pub(super) refusals: u8,
-    pub(super) wait: Wait,
 }
 
 /// A number integrated over the measured time, in ns times the unit of the number.

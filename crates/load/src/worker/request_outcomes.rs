@@ -4,16 +4,16 @@ use net::{Driver, Nanos};
 use study::record::{LoggedRequest, SlowResponse};
 
 use super::Worker;
-use super::client_states_and_timers::{Flight, State};
+use super::client_states_and_timers::State;
 use crate::censored_waits::Waits;
 use crate::coordinator_exchange::Span;
 use crate::protocol::{Answer, Protocol};
-use crate::recorder::{Answered, Fault};
+use crate::recorder::{Fault, Flight};
 
 impl<D: Driver, P: Protocol> Worker<'_, D, P> {
     /// Counts a valid response and returns its service time, ns.
     pub(super) fn right(&mut self, flight: &Flight<P::Expected>, answer: &Answer, at: Nanos) -> Nanos {
-        let Flight { expected, intended, free_since, sent_at, is_measured, timed_out, wait, .. } = *flight;
+        let Flight { expected, sent_at, is_measured, timed_out, .. } = *flight;
         let span = self.tally.span(is_measured, at);
         let service_ns = at.saturating_sub(sent_at);
         let caused = self.protocol.is_caused(expected);
@@ -23,7 +23,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
             Span::Warmup => recorder.warmup_requests += u64::from(!caused && !is_late),
             Span::Measured if caused => recorder.last_answer = at,
             Span::Measured => {
-                let latency_ns = recorder.answer(Answered { intended, free_since, sent_at, at, wait }, is_late);
+                let latency_ns = recorder.answer(flight, at, is_late);
                 recorder.checked += u64::from(self.protocol.is_checked(expected));
                 if let Some(slowest) = &mut recorder.slowest
                     && latency_ns > slowest.above_ns
