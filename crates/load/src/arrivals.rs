@@ -63,24 +63,19 @@ impl Shape {
 const AFTER_SHAPE_NS: f64 = 1e18;
 
 impl Timetable {
-    /// Creates the schedule of worker `index`. The `workers` share the offered rate evenly. `None` in a closed loop.
-    pub(crate) fn new(arrivals: Arrivals, seed: u64, index: u32, workers: u32, start: Nanos) -> Option<Self> {
-        arrivals.offered_per_s().map(|_| Self::shaped(arrivals, &[], seed, index, workers, start))
-    }
-
-    /// Creates the schedule of a load whose rate follows `stages`. Without stages, the rate is constant.
-    pub(crate) fn shaped(
+    /// Creates the schedule of worker `index`. The `workers` share the offered rate evenly. The rate follows `stages`, or
+    /// is constant without any. `None` in a closed loop and for recorded times.
+    pub(crate) fn new(
         arrivals: Arrivals,
         stages: &[Stage],
         seed: u64,
-        index: u32,
-        workers: u32,
+        (index, workers): (u32, u32),
         start: Nanos,
-    ) -> Self {
+    ) -> Option<Self> {
+        let rate_per_s = arrivals.offered_per_s()?;
         let shape = || Shape { stages: stages.into(), at: 0, before_ns: 0.0, before: 0.0 };
         let mut shape = (!stages.is_empty()).then(shape);
-        let rate_per_s = arrivals.offered_per_s().filter(|_| stages.is_empty());
-        let gap = rate_per_s.map_or(1.0, |rate_per_s| 1e9 / rate_per_s) * f64::from(workers);
+        let gap = if stages.is_empty() { 1e9 / rate_per_s } else { 1.0 } * f64::from(workers);
         let poisson = matches!(arrivals, Arrivals::Poisson { .. });
         // Workers draw their challenges from even random streams and their schedules from odd ones.
         let mut rng = Rng::stream(seed, u64::from(index) * 2 + 1);
@@ -88,7 +83,7 @@ impl Timetable {
         let next = if poisson { rng.exponential(gap) } else { gap * f64::from(index) / f64::from(workers) };
         let next_ns = shape.as_mut().map_or(next, |shape| shape.time_ns(next));
         let drawn = Drawn { rng, gap, poisson, first: next, next, count: 0, shape };
-        Timetable { start, next: Some(next_ns as Nanos), drawn: Some(drawn) }
+        Some(Timetable { start, next: Some(next_ns as Nanos), drawn: Some(drawn) })
     }
 
     pub(crate) fn due(&self) -> Nanos {
@@ -114,7 +109,7 @@ mod tests {
     use super::*;
 
     fn times(arrivals: Arrivals, index: u32, workers: u32, count: usize) -> Vec<Nanos> {
-        let mut table = Timetable::new(arrivals, 3, index, workers, 1_000).unwrap();
+        let mut table = Timetable::new(arrivals, &[], 3, (index, workers), 1_000).unwrap();
         (0..count)
             .map(|_| {
                 let due = table.due();
@@ -155,7 +150,7 @@ mod tests {
         {
             let mut times = Vec::new();
             for index in 0..3 {
-                let mut table = Timetable::shaped(arrivals, &stages, 3, index, 3, 1_000);
+                let mut table = Timetable::new(arrivals, &stages, 3, (index, 3), 1_000).unwrap();
                 while table.due() < 100_000_000_000 {
                     times.push(table.due() - 1_000);
                     table.advance();

@@ -108,7 +108,7 @@ fn schedules_of_parts_add_up_to_one() {
     let (from, until) = (parts[0].began_ns, parts[0].began_ns + parts[0].duration_ns);
     let of_worker = |nth| {
         let (index, workers) = (whole.worker(nth), whole.workers_of_all());
-        let mut timetable = Timetable::new(arrivals, whole.seed, index, workers, from).unwrap();
+        let mut timetable = Timetable::new(arrivals, &[], whole.seed, (index, workers), from).unwrap();
         let mut moments = 0;
         while timetable.due() < until {
             timetable.advance();

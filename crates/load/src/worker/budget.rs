@@ -61,7 +61,7 @@ impl Budget {
             Arrivals::Recorded => Some(Timetable { start, next: protocol.next_at(), drawn: None }),
             arrivals => {
                 let arrivals = task.spec.shape.first().map_or(arrivals, |stage| arrivals.at(stage.from));
-                Timetable::new(arrivals, task.spec.seed, task.index, task.workers, start)
+                Timetable::new(arrivals, &[], task.spec.seed, (task.index, task.workers), start)
             }
         };
     }
@@ -71,23 +71,22 @@ impl Budget {
         let control = task.control;
         self.left = self.of_measured.or_else(|| control.limited.then(|| control.take_tickets()));
         let LoadSpec { arrivals, seed, ref shape, .. } = *task.spec;
-        if !shape.is_empty() && arrivals.offered_per_s().is_some() {
-            let seed = stats::random::mix(seed);
-            self.timetable = Some(Timetable::shaped(arrivals, shape, seed, task.index, task.workers, from));
+        let ends_pause = self.of_warmup.is_some() && self.has_started;
+        if ends_pause || !shape.is_empty() {
+            // The schedule restarts with new gaps, so that the pause makes no request late.
+            self.timetable = match arrivals {
+                Arrivals::Recorded => {
+                    // The trace was halted during the pause.
+                    let next = protocol.next_at();
+                    Some(Timetable { start: from.saturating_sub(next.unwrap_or(0)), next, drawn: None })
+                }
+                arrivals => {
+                    let seed = stats::random::mix(seed);
+                    Timetable::new(arrivals, shape, seed, (task.index, task.workers), from)
+                }
+            };
         }
-        if self.of_warmup.is_none() || !self.has_started {
-            return false;
-        }
-        // The schedule restarts with new gaps, so that the pause makes no request late.
-        self.timetable = match task.spec.arrivals {
-            Arrivals::Recorded => {
-                // The trace was halted during the pause.
-                let next = protocol.next_at();
-                Some(Timetable { start: from.saturating_sub(next.unwrap_or(0)), next, drawn: None })
-            }
-            arrivals => Timetable::new(arrivals, stats::random::mix(task.spec.seed), task.index, task.workers, from),
-        };
-        self.timetable.is_none()
+        ends_pause && self.timetable.is_none()
     }
 
     /// End of a pause of a client that starts at `at`; `None` without think time.
