@@ -29,27 +29,23 @@ const REFUSED: u16 = 4;
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) texts: Texts,
-    words: Box<[AtomicU16]>,
+    words: Chunks<AtomicU16>,
     /// Time at which each key with a time to live expires, in seconds since the start of the load.
-    ends: Box<[AtomicU32]>,
+    ends: Chunks<AtomicU32>,
     start: Nanos,
-    traced: Option<TracedKeys>,
+    /// Counts of a trace; `None` for other workloads.
+    replayed: Option<Arc<trace_distributor::ReplayCounts>>,
     footprint_keys: AtomicU64,
     footprint_bytes: AtomicU64,
 }
 
-/// State of a trace's keys. Their number is unknown, so chunks are allocated on first access.
-#[derive(Debug)]
-struct TracedKeys {
-    words: Box<[OnceLock<Box<[AtomicU16]>>]>,
-    ends: Box<[OnceLock<Box<[AtomicU32]>>]>,
-    counts: Arc<trace_distributor::ReplayCounts>,
-}
+/// State of keys, in chunks that are allocated on first access, because the number of a trace's keys is unknown.
+type Chunks<T> = Box<[OnceLock<Box<[T]>>]>;
 
 const CHUNK: usize = 1 << 16;
 
-fn chunks<T>() -> Box<[OnceLock<T>]> {
-    (0..KEYS_MAX as usize / CHUNK).map(|_| OnceLock::new()).collect()
+fn chunks<T>(keys: u64) -> Chunks<T> {
+    (0..(keys as usize).div_ceil(CHUNK)).map(|_| OnceLock::new()).collect()
 }
 
 fn in_chunk<T>(chunks: &[OnceLock<Box<[T]>>], index: usize, new: impl Fn() -> T) -> &T {
@@ -58,48 +54,47 @@ fn in_chunk<T>(chunks: &[OnceLock<Box<[T]>>], index: usize, new: impl Fn() -> T)
 
 impl Shared {
     pub(crate) fn new(workload: &Workload, seed: u64, start: Nanos) -> Result<Shared, String> {
-        let population = if workload.trace.is_some() { 0 } else { workload.keys.count };
-        let timed = if workload.ttl.is_empty() { 0 } else { population };
-        Ok(Shared {
+        let is_traced = workload.trace.is_some();
+        let keys = if is_traced { KEYS_MAX } else { workload.keys.count };
+        let timed = if is_traced || !workload.ttl.is_empty() { keys } else { 0 };
+        let shared = Shared {
             texts: Texts::new(workload, seed)?,
-            words: (0..population).map(|_| AtomicU16::new(NEVER)).collect(),
-            ends: (0..timed).map(|_| AtomicU32::new(u32::MAX)).collect(),
+            words: chunks(keys),
+            ends: chunks(timed),
             start,
-            traced: workload.trace.is_some().then(|| TracedKeys {
-                words: chunks(),
-                ends: chunks(),
-                counts: Arc::default(),
-            }),
+            replayed: is_traced.then(Arc::default),
             footprint_keys: AtomicU64::new(0),
             footprint_bytes: AtomicU64::new(0),
-        })
+        };
+        // Requests of a known population must not wait for an allocation.
+        for key in (0..keys as usize).step_by(CHUNK).filter(|_| !is_traced) {
+            shared.word(key);
+            if timed > 0 {
+                shared.end(key);
+            }
+        }
+        Ok(shared)
     }
 
     fn word(&self, index: usize) -> &AtomicU16 {
-        match &self.traced {
-            None => &self.words[index],
-            Some(traced) => in_chunk(&traced.words, index, || AtomicU16::new(NEVER)),
-        }
+        in_chunk(&self.words, index, || AtomicU16::new(NEVER))
     }
 
     fn end(&self, index: usize) -> &AtomicU32 {
-        match &self.traced {
-            None => &self.ends[index],
-            Some(traced) => in_chunk(&traced.ends, index, || AtomicU32::new(u32::MAX)),
-        }
+        in_chunk(&self.ends, index, || AtomicU32::new(u32::MAX))
     }
 
     pub(crate) fn replay_counts(&self) -> Option<&Arc<trace_distributor::ReplayCounts>> {
-        self.traced.as_ref().map(|traced| &traced.counts)
+        self.replayed.as_ref()
     }
 
     pub(crate) fn sent(&self, sent: &TraceOp) {
-        if let Some(traced) = &self.traced {
+        if let Some(counts) = &self.replayed {
             let key_bytes = match sent.key_bytes {
                 0 => self.texts.key_bytes(sent.operation.key),
                 told => Texts::least_key_bytes(sent.operation.key).max(u32::from(told)),
             };
-            traced.counts.sent(sent, key_bytes);
+            counts.sent(sent, key_bytes);
         }
     }
 
