@@ -8,6 +8,7 @@ use std::sync::Arc;
 use net::Nanos;
 use stats::Rng;
 use study::Workload;
+use wire::memcached::Event;
 
 use super::miss_causes::{Keys, Shared};
 use super::{Answer, CacheOutcome, Class, Difference, Parsed, Protocol};
@@ -23,14 +24,6 @@ pub(crate) enum Verb {
     Get,
     Set,
     Delete,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Piece<'a> {
-    /// The length of the value, in bytes. It arrives before the data.
-    Length(u64),
-    Flags(u32),
-    Data(&'a [u8]),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +77,7 @@ pub(crate) trait Codec {
     fn delete(&mut self, key: &[u8], out: &mut Vec<u8>);
 
     /// Reads the response to `asked`; `None` if it is incomplete and all bytes were used. Fails if the stream is broken.
-    fn read(&mut self, asked: Asked<'_, Self::Reader>, bytes: &[u8], sink: impl FnMut(Piece<'_>)) -> Read;
+    fn read(&mut self, asked: Asked<'_, Self::Reader>, bytes: &[u8], sink: impl FnMut(Event<'_>)) -> Read;
 
     fn is_between(&self, reader: &mut Self::Reader) -> bool;
 }
@@ -272,14 +265,15 @@ impl<C: Codec> Cache<C> {
 }
 
 impl Value {
-    fn take(&mut self, shared: &Shared, key: u64, known: Option<u32>, piece: Piece<'_>) {
-        match piece {
-            Piece::Length(bytes) => {
+    fn take(&mut self, shared: &Shared, key: u64, known: Option<u32>, event: Event<'_>) {
+        match event {
+            Event::Value { client_flags, bytes } => {
+                self.flags = Some(client_flags);
                 let bytes = known.map_or(bytes, u64::from);
                 self.expectation = usize::try_from(bytes).ok().map(|bytes| shared.texts.expectation(key, bytes));
             }
-            Piece::Flags(flags) => self.flags = Some(flags),
-            Piece::Data(data) => {
+            Event::Text(_) => {}
+            Event::Data(data) => {
                 // With HTTP, the length is reported only with the last byte, but the key may determine it earlier.
                 if self.bytes == 0 && self.expectation.is_none() {
                     self.expectation = known.map(|bytes| shared.texts.expectation(key, bytes as usize));
@@ -383,7 +377,7 @@ impl<C: Codec> Protocol for Cache<C> {
         let Stream { reader, value, caused } = stream;
         let known = self.value_bytes(number);
         let shared = &*self.shared;
-        let sink = |piece: Piece<'_>| value.take(shared, number, known, piece);
+        let sink = |event: Event<'_>| value.take(shared, number, known, event);
         match self.codec.read(Asked { reader, verb, key, error: &mut self.error }, bytes, sink) {
             Ok(None) => Parsed::More,
             Ok(Some(Response { used, reply, status, last: is_last })) => {

@@ -1,8 +1,9 @@
 //! A cache over HTTP/1.1: `GET /key`, `PUT /key/value`, `DELETE /key`. Generated keys and values need no escaping.
 
 use wire::http1::{Limits, Memo, RequestMethod, ResponseReader};
+use wire::memcached::Event;
 
-use super::cache::{Asked, Codec, Piece, Read, Reply, Response, Verb, keep_error};
+use super::cache::{Asked, Codec, Read, Reply, Response, Verb, keep_error};
 
 #[derive(Clone, Debug)]
 pub(crate) struct HttpCache {
@@ -43,9 +44,9 @@ impl Codec for HttpCache {
         [b"DELETE /", key, &self.rest].iter().for_each(|part| out.extend_from_slice(part));
     }
 
-    fn read(&mut self, asked: Asked<'_, ResponseReader>, bytes: &[u8], mut sink: impl FnMut(Piece<'_>)) -> Read {
+    fn read(&mut self, asked: Asked<'_, ResponseReader>, bytes: &[u8], mut sink: impl FnMut(Event<'_>)) -> Read {
         let Asked { reader, verb, error, .. } = asked;
-        let read = reader.read(&mut self.memo, RequestMethod::Get, bytes, |piece| sink(Piece::Data(piece)));
+        let read = reader.read(&mut self.memo, RequestMethod::Get, bytes, |piece| sink(Event::Data(piece)));
         let read = read.map_err(|error| (super::http_fault(&error), error.to_string()))?;
         let Some((used, response)) = read else { return Ok(None) };
         let reply = match (verb, response.status) {

@@ -4,7 +4,7 @@ use wire::memcached::{
     Event, Expected, Limits, Outcome, ResponseReader, StreamError, compose_delete, compose_get, compose_set,
 };
 
-use super::cache::{Asked, Codec, Piece, Read, Reply, Response, Verb, keep_error};
+use super::cache::{Asked, Codec, Read, Reply, Response, Verb, keep_error};
 use crate::recorder::Fault;
 
 /// Explains why keys from [`crate::operation_stream::Texts`] are always valid.
@@ -43,7 +43,7 @@ impl Codec for Memcached {
         compose_delete(out, key).expect(KEYS_FIT);
     }
 
-    fn read(&mut self, asked: Asked<'_, ResponseReader>, bytes: &[u8], mut sink: impl FnMut(Piece<'_>)) -> Read {
+    fn read(&mut self, asked: Asked<'_, ResponseReader>, bytes: &[u8], mut sink: impl FnMut(Event<'_>)) -> Read {
         let Asked { reader, verb, key, error } = asked;
         let expected = match verb {
             Verb::Get => Expected::Get(key),
@@ -51,12 +51,8 @@ impl Codec for Memcached {
             Verb::Delete => Expected::Delete,
         };
         let read = reader.read(expected, bytes, |event| match event {
-            Event::Value { bytes, client_flags } => {
-                sink(Piece::Flags(client_flags));
-                sink(Piece::Length(bytes));
-            }
-            Event::Data(data) => sink(Piece::Data(data)),
             Event::Text(text) => keep_error(error, text),
+            event => sink(event),
         });
         let read = read.map_err(|error| {
             let fault = if error == StreamError::WrongKey { Fault::Value } else { Fault::Framing };

@@ -3,7 +3,7 @@
 use wire::decimal;
 use wire::resp::{Event, Limits, Reply as Resp, ReplyReader, compose_request};
 
-use super::cache::{Asked, Codec, Piece, Read, Reply, Response, Verb, keep_error};
+use super::cache::{Asked, Codec, Read, Reply, Response, Verb, keep_error};
 use crate::recorder::Fault;
 
 #[derive(Clone, Debug)]
@@ -45,12 +45,11 @@ impl Codec for Redis {
         compose_request(out, &[b"DEL", key]);
     }
 
-    fn read(&mut self, asked: Asked<'_, ReplyReader>, bytes: &[u8], mut sink: impl FnMut(Piece<'_>)) -> Read {
+    fn read(&mut self, asked: Asked<'_, ReplyReader>, bytes: &[u8], mut sink: impl FnMut(Event<'_>)) -> Read {
         let Asked { reader, verb, error, .. } = asked;
         let read = reader.read(bytes, |event| match event {
-            Event::Value { bytes, .. } => sink(Piece::Length(bytes)),
-            Event::Data(data) => sink(Piece::Data(data)),
             Event::Text(text) => keep_error(error, text),
+            event => sink(event),
         });
         let read = read.map_err(|error| (Fault::Framing, error.to_string()))?;
         let Some((used, resp)) = read else { return Ok(None) };
