@@ -53,14 +53,12 @@ impl<H: Handler> Tls<H> {
         call(handler, &mut Encrypting { driver, sessions, plain, wire })
     }
 
-    /// Starts a session. It can only fail for lack of random bytes, and then the connection has none.
     fn start(&mut self, conn: Conn) {
-        *entry(&mut self.sessions, conn) =
-            ServerConnection::new(Arc::clone(&self.config)).ok().map(|mut connection| {
-                // All output is taken at once, so the driver limits it.
-                connection.set_buffer_limit(None);
-                Session { connection, ended: false }
-            });
+        // A session with a valid configuration can only fail for lack of random bytes.
+        let mut connection = ServerConnection::new(Arc::clone(&self.config)).expect("the system has random bytes");
+        // All output is taken at once, so the driver limits it.
+        connection.set_buffer_limit(None);
+        *entry(&mut self.sessions, conn) = Some(Session { connection, ended: false });
     }
 }
 
