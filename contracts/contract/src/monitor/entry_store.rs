@@ -83,7 +83,7 @@ impl MemoryStore {
 
     fn put_within(&mut self, bytes_max: usize, key: &Key, entry: &[u8], now_s: u64, forgets: bool) {
         let Self { log, evicted, forgotten, .. } = self;
-        *evicted += u64::from(!log.put(key, entry, short(now_s)));
+        log.put(key, entry, short(now_s));
         // Kept records are marked as unused, so the loop ends in the second round at the latest.
         while log.bytes() > bytes_max && log.segments.len() > 1 {
             log.recycle(&mut |record| {

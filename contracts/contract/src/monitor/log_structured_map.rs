@@ -75,25 +75,23 @@ impl Log {
         self.write_head(place, used_s, length, AGAIN);
     }
 
-    /// Adds or replaces a record. Returns `false` for values over a limit just below 1 GiB.
-    pub(super) fn put(&mut self, key: &Key, value: &[u8], used_s: u32) -> bool {
-        if value.len() >= (1 << (32 - FLAG_BITS)) - HEADER_BYTES {
-            return false;
-        }
+    /// Adds or replaces a record. Its value must be shorter than 1 GiB.
+    pub(super) fn put(&mut self, key: &Key, value: &[u8], used_s: u32) {
+        assert!(value.len() < 1 << (32 - FLAG_BITS), "an entry takes much less than 1 GiB");
         let Some(before) = self.find(key) else {
             let place = self.append(key, used_s, 0, value);
             let Self { places, segments, first, hasher, .. } = self;
             let hash =
                 |place: &u32| record_at(segments, *first, *place).map_or(0, |record| hasher.hash_one(record.key));
             places.insert_unique(hasher.hash_one(key), place, hash);
-            return true;
+            return;
         };
         let length = self.at(before).map_or(0, |record| record.value.len());
         if length == value.len() {
             self.write_head(before, used_s, length, AGAIN);
             let (segment, offset) = split(self.first, before);
             self.segments[segment][offset + HEADER_BYTES..][..length].copy_from_slice(value);
-            return true;
+            return;
         }
         self.write_head(before, used_s, length, DEAD);
         self.dead_bytes += HEADER_BYTES + length;
@@ -105,7 +103,6 @@ impl Log {
                 self.recycle(&mut |record| Some(record.again));
             }
         }
-        true
     }
 
     /// Removes the oldest segment. For each live record, `stays` returns `None` to drop the record, or `Some` to move
@@ -214,7 +211,7 @@ mod tests {
             let mut log = Log { first, ..Log::new(0) };
             for round in 0..3 {
                 for number in 0..40 {
-                    assert!(log.put(&[number; 12], &vec![number; 100 + round], 0));
+                    log.put(&[number; 12], &vec![number; 100 + round], 0);
                 }
                 (0..5).for_each(|_| log.recycle(&mut |_| Some(false)));
                 for number in 0..40 {
