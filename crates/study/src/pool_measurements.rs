@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::{Histogram, Measurement, OperationMeasurement, StreamsMeasurement, keep_slowest};
+use crate::record::{Histogram, Measurement, OperationMeasurement, keep_slowest};
 
 /// Pools the [parts](crate::spec::Part) of a load, in the order of their workers. Resident memory is the maximum. Error
 /// examples and, because clocks differ, [`Measurement::began_ns`] are the first part's. Fails if times or loads differ.
@@ -85,7 +85,11 @@ fn add(all: &mut Measurement, part: &Measurement, nth: usize) -> Result<(), Stri
         add_operations(&mut all.operations, &part.operations, nth)?;
     }
     if let Some((all, part)) = all.streams.as_mut().zip(part.streams.as_ref()) {
-        add_streams(all, part, nth)?;
+        all.add_counts(part);
+        merge_optional(&mut all.message_gap, &part.message_gap, nth, "time between messages")?;
+        merge_optional(&mut all.wait_own, &part.wait_own, nth, "wait for a place")?;
+        merge_optional(&mut all.wait_server, &part.wait_server, nth, "wait for the server's limit")?;
+        merge_optional(&mut all.wait_connection, &part.wait_connection, nth, "wait for a connection")?;
     }
     if let Some((all, part)) = all.censored.as_mut().zip(part.censored.as_ref()) {
         merge(&mut all.in_flight, &part.in_flight, nth, "unanswered requests")?;
@@ -107,14 +111,6 @@ fn offered_per_s(parts: &[Measurement]) -> Option<f64> {
         return Some(first);
     }
     Some(parts.iter().map(|part| part.offered_per_s.unwrap_or(first) * sessions(part)).sum::<f64>() / all)
-}
-
-fn add_streams(all: &mut StreamsMeasurement, part: &StreamsMeasurement, nth: usize) -> Result<(), String> {
-    all.add_counts(part);
-    merge_optional(&mut all.message_gap, &part.message_gap, nth, "time between messages")?;
-    merge_optional(&mut all.wait_own, &part.wait_own, nth, "wait for a place")?;
-    merge_optional(&mut all.wait_server, &part.wait_server, nth, "wait for the server's limit")?;
-    merge_optional(&mut all.wait_connection, &part.wait_connection, nth, "wait for a connection")
 }
 
 fn add_operations(all: &mut [OperationMeasurement], part: &[OperationMeasurement], nth: usize) -> Result<(), String> {
