@@ -170,7 +170,7 @@ fn cached(spec: &LoadSpec, ended: &Ended, done: &[Done], shared: &Shared, worklo
         transient_window_ns: spec.window_ns,
         transient,
         steadiness: ended.steadiness.clone(),
-        trace: shared.replay_counts().zip(workload.trace.as_ref()).map(|(seen, trace)| seen.to_record(trace)),
+        trace: shared.replayed.as_ref().zip(workload.trace.as_ref()).map(|(seen, trace)| seen.to_record(trace)),
     }
 }
 

@@ -345,14 +345,8 @@ impl Texts {
 pub struct Expectation {
     stamp: [u8; STAMP_BYTES],
     start: usize,
-    bytes: usize,
-}
-
-impl Expectation {
     /// Length of the expected value, bytes.
-    pub fn bytes(&self) -> u64 {
-        self.bytes as u64
-    }
+    pub(crate) bytes: usize,
 }
 
 #[cfg(test)]

@@ -114,7 +114,7 @@ pub fn run_with_events(
         }),
         (Target::Cache { address, dialect, workload }, _, Some(keys)) => {
             limit_bytes = server.address.inet().and_then(|address| query_memory_limit(address, *dialect));
-            if let Some((trace, seen)) = workload.trace.as_ref().zip(keys.replay_counts()) {
+            if let Some((trace, seen)) = workload.trace.as_ref().zip(keys.replayed.as_ref()) {
                 let input = trace_distributor::open(&trace.file).map_err(LoadError::Trace)?;
                 let (distributor, of_workers) =
                     TraceDistributor::new(workload, &keys.texts, spec.seed, workers, seen).map_err(invalid)?;

@@ -298,7 +298,7 @@ impl Value {
             return Some(*difference);
         }
         let start = match &self.expectation {
-            Some(expectation) if expectation.bytes() == self.bytes => return None,
+            Some(expectation) if expectation.bytes as u64 == self.bytes => return None,
             // The length is known, but no byte has arrived, so there is no expectation yet.
             None if known.is_none_or(|known| u64::from(known) == self.bytes) => {
                 &self.start[..self.bytes.min(8) as usize]

@@ -34,7 +34,7 @@ pub(crate) struct Shared {
     ends: Chunks<AtomicU32>,
     start: Nanos,
     /// Counts of a trace; `None` for other workloads.
-    replayed: Option<Arc<trace_distributor::ReplayCounts>>,
+    pub(crate) replayed: Option<Arc<trace_distributor::ReplayCounts>>,
     footprint_keys: AtomicU64,
     footprint_bytes: AtomicU64,
 }
@@ -82,10 +82,6 @@ impl Shared {
 
     fn end(&self, index: usize) -> &AtomicU32 {
         in_chunk(&self.ends, index, || AtomicU32::new(u32::MAX))
-    }
-
-    pub(crate) fn replay_counts(&self) -> Option<&Arc<trace_distributor::ReplayCounts>> {
-        self.replayed.as_ref()
     }
 
     pub(crate) fn sent(&self, sent: &TraceOp) {

@@ -36,7 +36,7 @@ fn replay(spec: &LoadSpec, bytes: &[u8]) -> Replayed {
     let Target::Cache { workload, .. } = &spec.target else { unreachable!("all specs here load caches") };
     let shared = Arc::new(Shared::new(workload, spec.seed, 0).unwrap());
     let store = Rc::new(RefCell::new(Store::default()));
-    let seen = shared.replay_counts().unwrap();
+    let seen = shared.replayed.as_ref().unwrap();
     let (dealer, mut tapes) = TraceDistributor::new(workload, &shared.texts, spec.seed, 1, seen).unwrap();
     let (outcome, dealt) = std::thread::scope(|scope| {
         let dealing = scope.spawn(|| dealer.deal(bytes));
@@ -222,7 +222,7 @@ fn replay_errors_name_their_position() {
 fn operations_are_dealt_round_robin() {
     let workload = workload(TWITTER);
     let shared = Shared::new(&workload, 1, 0).unwrap();
-    let seen = shared.replay_counts().unwrap();
+    let seen = shared.replayed.as_ref().unwrap();
     let (dealer, mut tapes) = TraceDistributor::new(&workload, &shared.texts, 1, 3, seen).unwrap();
     let text = (0..10_000).map(|n| format!("0,k{n},5,1,7,get,0\n")).collect::<String>();
     let keys = std::thread::scope(|scope| {
