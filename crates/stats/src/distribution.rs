@@ -172,12 +172,8 @@ impl Distribution {
             Self::Constant { value } => step(value),
             Self::Exponential { mean } if mean > 0.0 => -(-x.max(0.0) / mean).exp_m1(),
             Self::Exponential { .. } => step(0.0),
-            Self::Lognormal { median, sigma } if sigma > 0.0 && median > 0.0 => {
-                if x > 0.0 {
-                    special_functions::normal_cdf((x / median).ln() / sigma)
-                } else {
-                    0.0
-                }
+            Self::Lognormal { median, sigma } if sigma > 0.0 && median > 0.0 && x > 0.0 => {
+                special_functions::normal_cdf((x / median).ln() / sigma)
             }
             Self::Lognormal { median, .. } => step(median),
             Self::Bimodal { low, high, high_share } => (1.0 - high_share) * step(low) + high_share * step(high),

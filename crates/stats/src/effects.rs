@@ -361,11 +361,13 @@ fn squares(rows: &[Vec<f64>], means: &[f64], covariance: &[Vec<f64>]) -> f64 {
     });
     let matrix = spread.map(|spread| rows.iter().map(|row| dot(&spread, row)).collect()).collect();
     let inverse = inverse(matrix).expect("contrasts are independent");
-    let mut sum = 0.0;
-    for (one, cells) in found.iter().zip(&inverse) {
-        sum += found.iter().zip(cells).map(|(other, cell)| one * other * cell).sum::<f64>();
-    }
-    sum
+    quadratic_form(&found, &inverse)
+}
+
+/// The product of the vector, the matrix and the vector again.
+fn quadratic_form(vector: &[f64], matrix: &[Vec<f64>]) -> f64 {
+    let rows = vector.iter().zip(matrix).filter(|(weight, _)| **weight != 0.0);
+    rows.map(|(one, cells)| vector.iter().zip(cells).map(|(other, cell)| one * other * cell).sum::<f64>()).sum()
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
@@ -416,10 +418,7 @@ impl Factorial {
         assert_eq!(weights.len(), self.means.len(), "a weight for each point");
         let size = weights.iter().map(|weight| weight.abs()).sum::<f64>();
         assert!(weights.iter().sum::<f64>().abs() <= 1e-9 * size, "the weights of a difference sum to zero");
-        let mut square = 0.0;
-        for (weight, cells) in weights.iter().zip(&self.covariance).filter(|(weight, _)| **weight != 0.0) {
-            square += weights.iter().zip(cells).map(|(other, cell)| weight * other * cell).sum::<f64>();
-        }
+        let square = quadratic_form(weights, &self.covariance);
         let (point, standard_error) = (dot(weights, &self.means), square.max(0.0).sqrt() * self.error);
         Contrast { point, standard_error, df: self.error_df as f64, n: self.trials as u64 }
     }

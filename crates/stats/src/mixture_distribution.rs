@@ -79,11 +79,8 @@ impl Empirical {
     /// Quantile `p`, by bisection: the smallest value that at least a fraction `p` of all values does not exceed.
     pub fn quantile(&self, p: f64) -> f64 {
         assert!((0.0..=1.0).contains(&p), "`p` is a fraction, not a percentage: {p}");
-        let head = |end: fn(&Piece) -> f64, start: f64, pick: fn(f64, f64) -> f64| {
-            self.pieces.iter().map(end).fold(start, pick)
-        };
-        let (mut low, mut high) =
-            (head(|p| p.low, f64::INFINITY, f64::min), head(|p| p.high, f64::NEG_INFINITY, f64::max));
+        let mut low = self.pieces.iter().map(|piece| piece.low).fold(f64::INFINITY, f64::min);
+        let mut high = self.pieces.iter().map(|piece| piece.high).fold(f64::NEG_INFINITY, f64::max);
         if let Some((law, share)) = self.tail {
             let head_share = 1.0 - share;
             // If the tail begins above all pieces, its own quantile function gives the result.
@@ -101,11 +98,7 @@ impl Empirical {
             if middle <= low || middle >= high {
                 break;
             }
-            if self.cdf(middle) >= p {
-                high = middle;
-            } else {
-                low = middle;
-            }
+            if self.cdf(middle) >= p { high = middle } else { low = middle }
         }
         high
     }

@@ -16,10 +16,7 @@ pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
 pub fn samples_needed(q: f64, level: f64) -> u64 {
     let side = ((1.0 - level) / 2.0).ln();
     let rarer = q.max(1.0 - q);
-    if rarer >= 1.0 {
-        return u64::MAX;
-    }
-    (side / rarer.ln()).ceil() as u64
+    if rarer >= 1.0 { u64::MAX } else { (side / rarer.ln()).ceil() as u64 }
 }
 
 /// Returns the two ranks, from 1, whose values enclose quantile `q` in at least `level` of all samples of `n`

@@ -38,14 +38,11 @@ pub fn p_value(trials: &[(usize, f64)], seed: u64) -> Option<f64> {
     if order.len() < 8 || order.iter().all(|&place| scores[place] == 0.0) {
         return None;
     }
-    let statistic = |scores: &[f64]| {
-        (1..=LAGS)
-            .map(|lag| {
-                let products = order.iter().zip(&order[lag..]).map(|(&a, &b)| scores[a] * scores[b]);
-                (1.0 - lag as f64 / 4.0) * products.sum::<f64>()
-            })
-            .sum::<f64>()
+    let at_lag = |scores: &[f64], lag: usize| {
+        let products = order.iter().zip(&order[lag..]).map(|(&a, &b)| scores[a] * scores[b]);
+        (1.0 - lag as f64 / 4.0) * products.sum::<f64>()
     };
+    let statistic = |scores: &[f64]| (1..=LAGS).map(|lag| at_lag(scores, lag)).sum::<f64>();
     let seen = statistic(&scores);
     let mut rng = Rng::new(seed);
     let mut values = Vec::new();
