@@ -27,10 +27,8 @@ impl<'a> Report<'a> {
 
     /// Adds an error if the file has more than `max` bytes. Fails with all errors so far if there are any.
     pub fn check_length(&self, what: &str, max: usize) -> Result<(), Vec<Diagnostic>> {
-        if self.text.len() > max {
-            let message = format!("{what} is limited to {max} bytes, this one has {}", self.text.len());
-            self.mistake(Place::default(), message, None);
-        }
+        let message = format!("{what} is limited to {max} bytes, this one has {}", self.text.len());
+        self.rule(self.text.len() > max, Place::default(), message, None);
         self.finish()
     }
 

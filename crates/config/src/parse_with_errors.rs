@@ -49,8 +49,7 @@ fn broken_lines(text: &str, stumbled: usize) -> RangeInclusive<usize> {
     let behind = |from: usize, goes_on: &mut dyn FnMut(&str) -> bool| {
         from + lines.iter().skip(from + 1).take_while(|line| goes_on(line)).count()
     };
-    let before = (0..at).rev().find(|number| begins(lines[*number]));
-    let (from, to) = match before {
+    let (from, to) = match (0..at).rev().find(|number| begins(lines[*number])) {
         Some(begin) if lines[begin..at].iter().map(|line| opens(line)).sum::<i64>() > 0 => {
             let mut open = opens(lines[begin]);
             let to = behind(begin, &mut |line| {
