@@ -16,13 +16,13 @@ pub struct Node {
 }
 
 impl Node {
-    /// Adds every string in the node to `found`, each with its place.
-    pub fn texts<'a>(&'a self, found: &mut Vec<(&'a str, Place)>) {
+    /// Lists every string in the node, each with its place.
+    pub fn texts(&self) -> Vec<(&str, Place)> {
         match &self.value {
-            Value::Text(text) => found.push((text, self.place)),
-            Value::List(list) => list.iter().for_each(|item| item.texts(found)),
-            Value::Table(table) => table.iter().for_each(|entry| entry.node.texts(found)),
-            _ => {}
+            Value::Text(text) => vec![(text, self.place)],
+            Value::List(list) => list.iter().flat_map(Node::texts).collect(),
+            Value::Table(table) => table.iter().flat_map(|entry| entry.node.texts()).collect(),
+            _ => Vec::new(),
         }
     }
 }

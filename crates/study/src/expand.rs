@@ -244,9 +244,8 @@ fn texts(root: &Table) -> Vec<((&'static str, &str), &str, Place)> {
     for (section, table) in named.chain(varied) {
         let has_variants = subject::VARIED.contains(&section);
         for entry in table.iter().filter(|entry| !(has_variants && entry.key == "variants")) {
-            let mut texts = Vec::new();
-            entry.node.texts(&mut texts);
-            found.extend(texts.into_iter().map(|(text, place)| ((section, entry.key.as_str()), text, place)));
+            let texts = entry.node.texts().into_iter();
+            found.extend(texts.map(|(text, place)| ((section, entry.key.as_str()), text, place)));
         }
     }
     found
