@@ -29,7 +29,9 @@ pub fn values(
 ) -> Result<(), String> {
     let mut reader = Reader { input: BufReader::new(file), here: (1, 1), start: (1, 1), field: Vec::new() };
     let mut read = || {
-        reader.skip_byte_order_mark()?;
+        let start = reader.input.fill_buf().map_err(|error| error.to_string())?;
+        let byte_order_mark = if start.starts_with("\u{feff}".as_bytes()) { 3 } else { 0 };
+        reader.input.consume(byte_order_mark);
         let mut names = Vec::new();
         loop {
             let is_last = reader.next_field()?;
@@ -104,13 +106,6 @@ impl<R: Read> Reader<R> {
             self.skip(byte);
         }
         Ok(found)
-    }
-
-    fn skip_byte_order_mark(&mut self) -> Result<(), String> {
-        let bytes = self.input.fill_buf().map_err(|error| error.to_string())?;
-        let length = if bytes.starts_with("\u{feff}".as_bytes()) { 3 } else { 0 };
-        self.input.consume(length);
-        Ok(())
     }
 
     fn line_end(&mut self) -> Result<bool, String> {

@@ -1,6 +1,6 @@
 //! JSON Schemas of stored and exchanged data, generated from the types.
 
-use schemars::{JsonSchema, Schema, schema_for};
+use schemars::{JsonSchema, schema_for};
 
 use crate::generator_messages::{Heard, Told};
 use crate::keys;
@@ -26,8 +26,7 @@ pub fn schemas() -> [(&'static str, String); 11] {
 }
 
 fn text<T: JsonSchema>() -> String {
-    let schema: Schema = schema_for!(T);
-    pretty(schema.as_value())
+    pretty(schema_for!(T).as_value())
 }
 
 fn pretty(schema: &serde_json::Value) -> String {

@@ -42,9 +42,7 @@ impl Fill for Settings<'_> {
                 let setting = setting(factor).ok_or(None)?;
                 Some((setting.place, format!("level `{}` of `{factor}`", setting.level)))
             }
-            Some(_) if factor_placeholders::names(&filled).into_iter().any(is_ours) => {
-                return Err(None);
-            }
+            Some(_) if factor_placeholders::names(&filled).into_iter().any(is_ours) => return Err(None),
             _ => None,
         };
         Ok(Filled { text: filled, from })

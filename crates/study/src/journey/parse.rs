@@ -244,8 +244,7 @@ impl Reader<'_> {
             step.mistake(kind, "a method needs its service's name and a dot before it", hint);
             return None;
         };
-        let named = method.to_owned();
-        Some((Call::Thrift { schema, method: called.to_owned(), arguments }, named))
+        Some((Call::Thrift { schema, method: called.to_owned(), arguments }, method.to_owned()))
     }
 
     fn argument(&self, node: &Node) -> Option<Argument> {
