@@ -103,11 +103,11 @@ pub(crate) fn finding(search: &SearchPlan, records: &[&Record]) -> SearchFinding
     let complete = finished && matches!(found.ended, Ended::Found | Ended::Noise);
     SearchFinding {
         objective: objective.to_string(),
-        low: found.low,
-        high: found.high,
-        no_low: found.no_low.map(|missing| no_low(missing, bound)),
-        no_high: found.no_high.map(|missing| no_high(missing, bound)),
-        generator_from_per_s: if let Some(Missing::Generator(at)) = found.no_high { Some(at) } else { None },
+        low: found.low.ok(),
+        high: found.high.ok(),
+        no_low: found.low.err().map(|missing| no_low(missing, bound)),
+        no_high: found.high.err().map(|missing| no_high(missing, bound)),
+        generator_from_per_s: if let Err(Missing::Generator(at)) = found.high { Some(at) } else { None },
         undecided_per_s: found.undecided_per_s.clone(),
         contradictions_per_s: found.contradictions_per_s.clone(),
         complete,
@@ -185,12 +185,11 @@ fn no_high(missing: Missing, bound: Mark) -> String {
 }
 
 fn ended(found: &Found, last_words: &str, bound: Mark) -> String {
-    let one_missing = found.no_low.or(found.no_high);
     match found.ended {
-        Ended::Found => match one_missing {
-            None => "both ends confirmed".to_owned(),
-            Some(missing) if found.low.is_none() => no_low(missing, bound),
-            Some(missing) => no_high(missing, bound),
+        Ended::Found => match (found.low, found.high) {
+            (Ok(_), Ok(_)) => "both ends confirmed".to_owned(),
+            (Err(missing), _) => no_low(missing, bound),
+            (Ok(_), Err(missing)) => no_high(missing, bound),
         },
         Ended::Noise => {
             let rates = found.undecided_per_s.iter().map(|at| rate(*at)).collect::<Vec<_>>().join(", ");
@@ -205,10 +204,10 @@ fn ended(found: &Found, last_words: &str, bound: Mark) -> String {
 
 fn sentence(objective: &Objective, found: &Found, complete: bool, ended: &str, bound: Mark) -> String {
     let sure = |end: search::End| if end.confirmed { "" } else { " (not confirmed)" };
-    let low = found.low.map(|end| format!("holds {}{}", rate(end.rate_per_s), sure(end)));
-    let high = found.high.map(|end| format!("fails at {}{}", rate(end.rate_per_s), sure(end)));
-    let no_low = found.no_low.filter(|_| complete).map(|missing| no_low(missing, bound));
-    let no_high = found.no_high.filter(|_| complete).map(|missing| no_high(missing, bound));
+    let low = found.low.ok().map(|end| format!("holds {}{}", rate(end.rate_per_s), sure(end)));
+    let high = found.high.ok().map(|end| format!("fails at {}{}", rate(end.rate_per_s), sure(end)));
+    let no_low = found.low.err().filter(|_| complete).map(|missing| no_low(missing, bound));
+    let no_high = found.high.err().filter(|_| complete).map(|missing| no_high(missing, bound));
     // Both ends may be missing for the same reason, the generator's limit, which is reported once.
     let parts = distinct([low, high, no_low, no_high].into_iter().flatten());
     let parts = if parts.is_empty() { "no rate could be judged".to_owned() } else { parts.join(", ") };

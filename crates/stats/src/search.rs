@@ -185,14 +185,10 @@ pub enum Next {
 /// Result of a search: the range that it found and why it ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// Highest rate that holds, below every failing or undecided rate; if `None`, see `no_low`.
-    pub low: Option<End>,
-    /// Lowest rate that fails; if `None`, see `no_high`.
-    pub high: Option<End>,
-    /// Why there is no lower end; `None` if there is one.
-    pub no_low: Option<Missing>,
-    /// Why there is no upper end; `None` if there is one.
-    pub no_high: Option<Missing>,
+    /// Highest rate that holds, below every failing or undecided rate.
+    pub low: Result<End, Missing>,
+    /// Lowest rate that fails.
+    pub high: Result<End, Missing>,
     /// Why the search ended.
     pub ended: Ended,
     /// Rates between the ends that stayed undecided, ascending, per second.
@@ -261,11 +257,11 @@ pub enum Bound {
 impl Found {
     /// Returns which party determined the result.
     pub fn bound(&self) -> Bound {
-        match (self.low, self.high, self.no_low, self.no_high) {
-            (Some(_), Some(_), ..) | (Some(_), None, _, Some(Missing::Asked(_))) => Bound::Found,
-            (None, Some(_), Some(Missing::Asked(_)), _) => Bound::Subject,
+        match (self.low, self.high) {
+            (Ok(_), Ok(_) | Err(Missing::Asked(_))) => Bound::Found,
+            (Err(Missing::Asked(_)), Ok(_)) => Bound::Subject,
             // A server that breaks down does not sustain the rate. A failed trial says nothing about the server.
-            (None, Some(_), ..) if self.ended == Ended::Broken => Bound::Subject,
+            (Err(_), Ok(_)) if self.ended == Ended::Broken => Bound::Subject,
             _ => Bound::Measuring,
         }
     }
@@ -458,27 +454,19 @@ impl<'a> Board<'a> {
             true => Missing::Undecided,
             false => Missing::Ended,
         };
-        let no_high = match (high, wall) {
-            (Some(_), _) => None,
-            (None, Some(wall)) => Some(Missing::Generator(wall.rate_per_s)),
-            (None, None) => Some(at_limit(self.rules.top())),
-        };
-        let too_few = self.with(Verdict::TooFew).next_back();
-        let no_low = match (low, too_few, wall) {
-            (Some(_), ..) => None,
-            (None, Some(rate), _) => Some(Missing::TooFew(rate.rate_per_s)),
-            (None, None, Some(wall)) if complete => Some(Missing::Generator(wall.rate_per_s)),
-            (None, None, _) => Some(at_limit(self.rules.floor())),
+        let no_high = wall.map_or(at_limit(self.rules.top()), |wall| Missing::Generator(wall.rate_per_s));
+        let no_low = match (self.with(Verdict::TooFew).next_back(), wall) {
+            (Some(rate), _) => Missing::TooFew(rate.rate_per_s),
+            (None, Some(wall)) if complete => Missing::Generator(wall.rate_per_s),
+            _ => at_limit(self.rules.floor()),
         };
         let low_per_s = low.map_or(0.0, |rate| rate.rate_per_s);
         let high_per_s = high.or(wall).map_or(f64::INFINITY, |rate| rate.rate_per_s);
         let inside = |rate: &&Rate| low_per_s < rate.rate_per_s && rate.rate_per_s < high_per_s;
         let rates = |rates: &mut dyn Iterator<Item = &Rate>| rates.map(|rate| rate.rate_per_s).collect::<Vec<_>>();
         Found {
-            low: low.map(end),
-            high: high.map(end),
-            no_low,
-            no_high,
+            low: low.map(end).ok_or(no_low),
+            high: high.map(end).ok_or(no_high),
             ended,
             undecided_per_s: rates(&mut self.with(Verdict::Undecided).filter(inside)),
             contradictions_per_s: rates(&mut self.with(Verdict::Holds).filter(|rate| rate.rate_per_s > high_per_s)),
@@ -499,20 +487,14 @@ impl Rate {
 
 fn rate(rules: &Rules, steps: &[(f64, Purpose, Outcome)]) -> Rate {
     let (mut excesses, mut insides, mut spreads) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut spoiled, mut too_few, mut kept, mut confirmations, mut shaken) = (0, 0, 0, 0, false);
+    let (mut kept, mut confirmations, mut shaken) = (0, 0, false);
+    let count = |result| steps.iter().filter(|(_, _, outcome)| *outcome == result).count();
+    let (spoiled, too_few) = (count(Outcome::Generator), count(Outcome::TooFew));
     for (_, purpose, outcome) in steps {
         let (excess, interval) = match *outcome {
             Outcome::Judged { excess, interval } => (if excess.is_nan() { LIMIT } else { excess }, interval),
             Outcome::Broke => (LIMIT, Some((LIMIT, LIMIT))),
-            Outcome::Generator => {
-                spoiled += 1;
-                continue;
-            }
-            Outcome::TooFew => {
-                too_few += 1;
-                continue;
-            }
-            Outcome::Failed => continue,
+            Outcome::Generator | Outcome::TooFew | Outcome::Failed => continue,
         };
         let interval = interval.filter(|(low, high)| low <= high);
         let holds = excess < 0.0;
@@ -542,11 +524,7 @@ fn rate(rules: &Rules, steps: &[(f64, Purpose, Outcome)]) -> Rate {
         (_, Some(all)) if all.low > 0.0 && 2 * kept < trials => Verdict::Fails,
         _ => Verdict::Undecided,
     };
-    let confirmed = trials >= FIRM
-        && match verdict {
-            Verdict::Holds => confirmations >= rules.confirm as usize,
-            _ => true,
-        };
+    let confirmed = trials >= FIRM && (verdict != Verdict::Holds || confirmations >= rules.confirm as usize);
     let rate_per_s = steps[0].0;
     Rate { rate_per_s, verdict, trials, kept, excess: estimate, confirmed, shaken, spoiled, too_few }
 }
@@ -612,7 +590,7 @@ mod tests {
     }
 
     fn ends(found: &Found) -> (Option<f64>, Option<f64>) {
-        (found.low.map(|end| end.rate_per_s), found.high.map(|end| end.rate_per_s))
+        (found.low.ok().map(|end| end.rate_per_s), found.high.ok().map(|end| end.rate_per_s))
     }
 
     #[test]
@@ -624,8 +602,8 @@ mod tests {
              repeat 5188, repeat 5188, confirm 4968, confirm 4968, confirm 4968"
         );
         assert_eq!((ends(&found), found.ended), ((Some(4968.0), Some(5188.0)), Ended::Found));
-        assert_eq!(found.low.map(|end| (end.trials, end.confirmed)), Some((4, true)));
-        assert_eq!(found.high.map(|end| (end.trials, end.confirmed)), Some((3, true)));
+        assert_eq!(found.low.map(|end| (end.trials, end.confirmed)), Ok((4, true)));
+        assert_eq!(found.high.map(|end| (end.trials, end.confirmed)), Ok((3, true)));
         assert_eq!((found.trials, found.undecided_per_s.len(), found.contradictions_per_s.len()), (13, 0, 0));
     }
 
@@ -648,7 +626,12 @@ mod tests {
     fn names_why_an_end_is_missing() {
         let check = |rules: &Rules, subject: &mut dyn FnMut(f64, usize) -> Outcome, low, high, missing| {
             let (trials, found) = search(rules, None, subject);
-            assert_eq!((ends(&found), (found.no_low, found.no_high)), ((low, high), missing), "{}", steps(&trials));
+            assert_eq!(
+                (ends(&found), (found.low.err(), found.high.err())),
+                ((low, high), missing),
+                "{}",
+                steps(&trials)
+            );
             assert_eq!(found.ended, Ended::Found);
         };
         let fast = Rules { to_per_s: Some(5_000.0), ..RULES };
@@ -678,7 +661,7 @@ mod tests {
             if rate == 4757.0 && bad <= 2 { Outcome::Generator } else { knee(rate, place) }
         };
         let (_, found) = search(&RULES, None, subject);
-        assert_eq!(found.no_high, Some(Missing::Generator(4757.0)), "nothing above was tried any more");
+        assert_eq!(found.high, Err(Missing::Generator(4757.0)), "nothing above was tried any more");
     }
 
     #[test]
@@ -798,10 +781,7 @@ mod tests {
         assert_eq!((found.ended, ends(&found)), (Ended::Trials, (Some(4_000.0), Some(5_657.0))));
         assert!(!found.low.unwrap().confirmed);
         let Next::Done(found) = next(&RULES, &[], true) else { panic!("no time") };
-        assert_eq!(
-            (found.ended, found.no_low, found.no_high),
-            (Ended::Time, Some(Missing::Ended), Some(Missing::Ended))
-        );
+        assert_eq!((found.ended, found.low, found.high), (Ended::Time, Err(Missing::Ended), Err(Missing::Ended)));
         let (trials, found) = search(&RULES, None, |rate, _| if rate < 2_000.0 { sure(-1.0) } else { Outcome::Failed });
         assert_eq!(steps(&trials), "bracket 1000, bracket 2000, bracket 2000, bracket 2000");
         assert_eq!((found.ended, ends(&found)), (Ended::Broken, (Some(1_000.0), None)));
@@ -880,22 +860,20 @@ mod tests {
             };
             let (trials, found) = search(&rules, pilot, subject);
             prop_assert_eq!(found.trials, trials.len());
-            if let (Some(low), Some(high)) = (found.low, found.high) {
+            if let (Ok(low), Ok(high)) = (found.low, found.high) {
                 prop_assert!(low.rate_per_s < high.rate_per_s);
             }
             // Undecided rates are inside the range or above its upper end.
-            let high = match (found.high, found.no_high) {
-                (Some(high), _) => high.rate_per_s,
-                (None, Some(Missing::Generator(wall))) => wall,
-                (None, _) => f64::INFINITY,
+            let high = match found.high {
+                Ok(high) => high.rate_per_s,
+                Err(Missing::Generator(wall)) => wall,
+                Err(_) => f64::INFINITY,
             };
             for rate in rates(&rules, &trials).iter().filter(|rate| rate.verdict == Verdict::Undecided) {
-                prop_assert!(found.low.is_none_or(|low| low.rate_per_s < rate.rate_per_s));
+                prop_assert!(found.low.ok().is_none_or(|low| low.rate_per_s < rate.rate_per_s));
                 let listed = found.undecided_per_s.contains(&rate.rate_per_s);
                 prop_assert_eq!(listed, rate.rate_per_s < high, "{:?}", rate);
             }
-            prop_assert_eq!(found.low.is_none(), found.no_low.is_some());
-            prop_assert_eq!(found.high.is_none(), found.no_high.is_some());
         }
     }
 }
