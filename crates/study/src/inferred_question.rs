@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::group_by_key::distinct;
 use crate::plan::{Asked, AskedKind, Design, FigureKind, Level, Plan};
 use crate::process_plan::{DIRECT, THROUGH};
 
@@ -41,13 +42,7 @@ impl Plan {
 
     /// The levels of a factor that at least one design point has, in the order of the plan.
     pub fn levels(&self, factor: &str) -> Vec<&Level> {
-        let mut levels = Vec::new();
-        for level in self.points.iter().filter_map(|point| point.factors.get(factor)) {
-            if !levels.contains(&level) {
-                levels.push(level);
-            }
-        }
-        levels
+        distinct(self.points.iter().filter_map(|point| point.factors.get(factor)))
     }
 
     /// The factor whose levels compete: the factor in question if its levels include a word, or else the first such

@@ -5,6 +5,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::group_by_key::distinct;
+
 pub mod condition;
 pub(crate) mod parse;
 pub mod placeholders;
@@ -148,13 +150,7 @@ pub const PRESETS: [(&str, &str); 3] = [
 impl Journey {
     /// Names of the operations, each once, in the order of their first steps.
     pub fn operations(&self) -> Vec<&str> {
-        let mut names = Vec::<&str>::new();
-        for step in &self.steps {
-            if !names.contains(&step.operation.as_str()) {
-                names.push(&step.operation);
-            }
-        }
-        names
+        distinct(self.steps.iter().map(|step| step.operation.as_str()))
     }
 
     /// Number of counted calls per journey if no condition skips a call.

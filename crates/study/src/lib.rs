@@ -32,6 +32,7 @@ pub mod expand;
 mod factor_placeholders;
 pub mod gate;
 pub mod generator_messages;
+pub mod group_by_key;
 pub mod grpc;
 pub mod har;
 pub mod histogram_conversion;
