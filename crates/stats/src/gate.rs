@@ -26,15 +26,14 @@ pub const PAIRS_MAX: u32 = LOOKS[LOOKS.len() - 1];
 pub fn looks(pairs_max: u32) -> Vec<(u32, f64)> {
     let mut pairs = LOOKS.into_iter().filter(|pairs| *pairs < pairs_max).collect::<Vec<_>>();
     pairs.push(pairs_max);
-    let steadily = || {
-        let weights = (0..pairs.len()).map(|look| 8.0 + look as f64).collect::<Vec<_>>();
-        let sum = weights.iter().sum::<f64>();
-        weights.into_iter().map(|weight| weight / sum).collect::<Vec<_>>()
-    };
     let shares = match pairs_max {
         ..=30 => SHORT.to_vec(),
         31..=60 => MIDDLE.to_vec(),
-        _ => steadily(),
+        _ => {
+            let weights = (0..pairs.len()).map(|look| 8.0 + look as f64).collect::<Vec<_>>();
+            let sum = weights.iter().sum::<f64>();
+            weights.into_iter().map(|weight| weight / sum).collect()
+        }
     };
     let mut looks = pairs.into_iter().zip(shares).collect::<Vec<_>>();
     if let Some(((_, last), before)) = looks.split_last_mut() {

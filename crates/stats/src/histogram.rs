@@ -252,12 +252,12 @@ impl Histogram {
     /// Iterates over the used buckets, ascending, as `(lowest value, highest value, count)` in ns, both inclusive.
     /// Saturated values come last, as one bucket from above [`HIGHEST_NS`] to the maximum.
     pub fn iter_buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
-        self.used()
-            .map(|(index, count)| {
-                let (low, high) = self.bounds(index);
-                (low, high, count)
-            })
-            .chain((self.saturated > 0).then_some((HIGHEST_NS + 1, self.max, self.saturated)))
+        let bucket = move |(index, count)| {
+            let (low, high) = self.bounds(index);
+            (low, high, count)
+        };
+        let saturated = (self.saturated > 0).then_some((HIGHEST_NS + 1, self.max, self.saturated));
+        self.used().map(bucket).chain(saturated)
     }
 
     fn bounds(&self, index: usize) -> (u64, u64) {
@@ -275,9 +275,7 @@ impl Histogram {
 
     fn value_at_rank(&self, rank: u64) -> Option<f64> {
         let above = self.len.saturating_sub(rank);
-        let Some(above) = above.checked_sub(self.saturated) else {
-            return Some(self.max as f64);
-        };
+        let Some(above) = above.checked_sub(self.saturated) else { return Some(self.max as f64) };
         let mut left = rank.min(above + 1);
         let has_it = |(_, count): &(usize, u64)| {
             let is_here = left <= *count;

@@ -40,11 +40,9 @@ impl Sizes {
             shares.push((up_to - below).max(0.0));
             below = up_to;
         }
-        let mut beyond = None;
-        if last < max && sizes.upper(last) > 0.0 {
-            beyond = Some(shares.len() as u32);
-            shares.push(sizes.upper(last));
-        }
+        let upper = Some(sizes.upper(last)).filter(|upper| *upper > 0.0);
+        let beyond = upper.map(|_| shares.len() as u32);
+        shares.extend(upper);
         Sizes { cells: alias(&shares), beyond, ..sizes }
     }
 

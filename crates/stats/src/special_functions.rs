@@ -204,9 +204,9 @@ fn t_distance(p: f64, df: f64) -> f64 {
     for _ in 0..200 {
         let upper = t_upper(t, df);
         if upper > p {
-            low = t;
+            low = t
         } else {
-            high = t;
+            high = t
         }
         let density = (log_scale - 0.5 * (df + 1.0) * (t * t / df).ln_1p()).exp();
         let mut next = t * ((upper / p).ln() * upper / (t * density)).exp();
@@ -277,9 +277,9 @@ pub(crate) fn gamma_quantile(a: f64, p: f64) -> f64 {
         }
         let (lower, upper) = incomplete_gamma(a, x);
         if lower > p {
-            high = log_x;
+            high = log_x
         } else {
-            low = log_x;
+            low = log_x
         }
         let slope = a * poisson_term(a, x);
         let step = if p <= 0.5 { (lower / p).ln() * lower / slope } else { -(upper / (1.0 - p)).ln() * upper / slope };
