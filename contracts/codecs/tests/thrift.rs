@@ -145,7 +145,7 @@ fn views_read_every_type() {
             get("text").as_i64().is_none() && get("text").elements().count() == 0 && get("text").get("x").is_none()
         );
         assert_eq!(all.known_fields().count(), 17);
-        assert_eq!(get("int_").wire_type(), WireType::I32);
+        assert_eq!(get("int_").wire, WireType::I32);
     }
 }
 

@@ -68,18 +68,16 @@ pub(super) fn reply<'m>(schema: &'m Schema, service: &'m Service, op: &Op, messa
 
 /// Reads a view. Recursion is bounded, because depth and number of values have been checked.
 fn value(view: View<'_>) -> MessageValue<'_> {
-    let value = match view.wire_type() {
+    let value = match view.wire {
         WireType::Bool => view.as_bool().map(|value| Value::Bool(value).into()),
         WireType::Byte | WireType::I16 | WireType::I32 | WireType::I64 => {
             view.as_i64().map(|value| Value::Int(value).into())
         }
         WireType::Double => view.as_f64().map(|value| Value::Float(value).into()),
         WireType::Bytes | WireType::Uuid => match view.as_str() {
-            Some(text) if view.wire_type() == WireType::Bytes => Some(MessageValue::text(text)),
+            Some(text) if view.wire == WireType::Bytes => Some(MessageValue::text(text)),
             // A string that is not UTF-8 has no text that a clause could refer to.
-            None if matches!(view.schema_type(), Some(codecs::thrift::Type::String)) => {
-                Some(MessageValue::malformed("not UTF-8"))
-            }
+            None if matches!(view.ty, Some(codecs::thrift::Type::String)) => Some(MessageValue::malformed("not UTF-8")),
             _ => view.as_bytes().map(|bytes| MessageValue::Bytes(bytes.into())),
         },
         WireType::List | WireType::Set => Some(MessageValue::List(view.elements().map(value).collect())),

@@ -185,11 +185,8 @@ impl<'f> Reader<'f> {
         if node.attribute("type").is_some() {
             return self.type_named(node, "type");
         }
-        let mut children = node.children();
-        match children.find(|child| matches!(child.full_name(), (XSD, "complexType" | "simpleType"))) {
-            Some(inner) => self.type_at(inner, name),
-            None => Some(Type::Any),
-        }
+        let inner = node.children().find(|child| matches!(child.full_name(), (XSD, "complexType" | "simpleType")));
+        inner.map_or(Some(Type::Any), |inner| self.type_at(inner, name))
     }
 
     fn type_named(&mut self, node: Node<'f>, attribute: &str) -> Option<Type> {

@@ -184,11 +184,7 @@ impl<'d> Document<'d> {
         }
         let own = &mut self.elements[element as usize].text;
         check_length(at, own.len() + text.len(), self.limits.text_bytes)?;
-        if own.is_empty() {
-            *own = text;
-        } else {
-            own.to_mut().push_str(&text);
-        }
+        *own += text;
         Ok(())
     }
 

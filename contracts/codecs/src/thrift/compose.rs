@@ -51,7 +51,23 @@ impl Writer {
     fn new(protocol: Protocol, framing: Framing, header: &Header<'_>) -> Self {
         let out = if framing == Framing::Framed { vec![0; 4] } else { Vec::new() };
         let mut writer = Writer { out, protocol };
-        writer.header(header);
+        match protocol {
+            Protocol::Compact => {
+                writer.out.extend_from_slice(&[0x82, 1 | (header.kind as u8) << 5]);
+                writer.varint(u64::from(header.sequence as u32));
+                writer.bytes(header.name.as_bytes());
+            }
+            Protocol::Binary => {
+                if header.is_strict {
+                    writer.out.extend_from_slice(&[0x80, 1, 0, header.kind as u8]);
+                }
+                writer.bytes(header.name.as_bytes());
+                if !header.is_strict {
+                    writer.out.push(header.kind as u8);
+                }
+                writer.out.extend_from_slice(&header.sequence.to_be_bytes());
+            }
+        }
         writer
     }
 
@@ -64,26 +80,6 @@ impl Writer {
             self.out[..4].copy_from_slice(&(length as u32 - 4).to_be_bytes());
         }
         Ok(self.out)
-    }
-
-    fn header(&mut self, header: &Header<'_>) {
-        match (self.protocol, header.is_strict) {
-            (Protocol::Compact, _) => {
-                self.out.extend_from_slice(&[0x82, 1 | (header.kind as u8) << 5]);
-                self.varint(u64::from(header.sequence as u32));
-                self.bytes(header.name.as_bytes());
-            }
-            (Protocol::Binary, is_strict) => {
-                if is_strict {
-                    self.out.extend_from_slice(&[0x80, 1, 0, header.kind as u8]);
-                }
-                self.bytes(header.name.as_bytes());
-                if !is_strict {
-                    self.out.push(header.kind as u8);
-                }
-                self.out.extend_from_slice(&header.sequence.to_be_bytes());
-            }
-        }
     }
 
     fn varint(&mut self, mut value: u64) {

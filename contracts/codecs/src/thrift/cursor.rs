@@ -218,7 +218,8 @@ impl<'b> Cursor<'b> {
         }
     }
 
-    pub(super) fn length(&mut self, limit: usize) -> Result<usize, Stop> {
+    /// Reads a length and that many bytes. If bytes are missing, `Need` has the total number of missing bytes.
+    pub(super) fn string(&mut self, limit: usize) -> Result<&'b [u8], Stop> {
         let start = *self;
         let bytes = match self.protocol {
             Protocol::Compact => self.varint(32)?,
@@ -227,13 +228,7 @@ impl<'b> Cursor<'b> {
         if bytes > limit as u64 {
             return start.over(format!("{bytes} bytes, over the limit of {limit}"));
         }
-        Ok(bytes as usize)
-    }
-
-    /// Reads a length and that many bytes. If bytes are missing, `Need` has the total number of missing bytes.
-    pub(super) fn string(&mut self, limit: usize) -> Result<&'b [u8], Stop> {
-        let length = self.length(limit)?;
-        self.take(length)
+        self.take(bytes as usize)
     }
 
     /// Reads the header of the field after field `last`. `None` at the end of the struct.

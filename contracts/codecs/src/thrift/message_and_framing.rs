@@ -277,9 +277,8 @@ pub fn detect(bytes: &[u8], limits: &Limits) -> Detected {
         [] | [0x80 | 0x82] => Some(None),
         _ => None,
     };
-    let thrift = |protocol, framing| Detected::Thrift(protocol, framing);
     match strict(bytes) {
-        Some(Some(protocol)) => return thrift(protocol, Framing::Unframed),
+        Some(Some(protocol)) => return Detected::Thrift(protocol, Framing::Unframed),
         Some(None) => return Detected::Need,
         None if bytes[0] & 0x80 != 0 => return Detected::Unknown,
         None => {}
@@ -288,11 +287,11 @@ pub fn detect(bytes: &[u8], limits: &Limits) -> Detected {
     let length = u32::from_be_bytes(*length) as usize;
     match (strict(rest), rest) {
         _ if length == 0 || length.saturating_add(4) > limits.message_bytes => Detected::Unknown,
-        (Some(Some(protocol)), _) => thrift(protocol, Framing::Framed),
+        (Some(Some(protocol)), _) => Detected::Thrift(protocol, Framing::Framed),
         (Some(None), _) => Detected::Need,
-        (None, [0, ..]) => thrift(Protocol::Binary, Framing::Framed),
+        (None, [0, ..]) => Detected::Thrift(Protocol::Binary, Framing::Framed),
         (None, [first, ..]) if length <= limits.name_bytes && (first.is_ascii_alphabetic() || *first == b'_') => {
-            thrift(Protocol::Binary, Framing::Unframed)
+            Detected::Thrift(Protocol::Binary, Framing::Unframed)
         }
         (None, _) => Detected::Unknown,
     }

@@ -11,11 +11,13 @@ use crate::value::Value;
 pub struct View<'m> {
     /// Position of the value's first byte; the input continues after the value.
     cursor: Cursor<'m>,
-    wire: WireType,
+    /// Type of the value on the wire.
+    pub wire: WireType,
     bool: Option<bool>,
     is_ascending: bool,
     schema: Option<&'m Schema>,
-    ty: Option<&'m Type>,
+    /// Type of the value in the schema. `None` for a message's struct and for unknown values.
+    pub ty: Option<&'m Type>,
     structure: Option<&'m Struct>,
 }
 
@@ -60,16 +62,6 @@ impl<'m> View<'m> {
         typed.unwrap_or(part)
     }
 
-    /// Type of the value on the wire.
-    pub fn wire_type(&self) -> WireType {
-        self.wire
-    }
-
-    /// Type of the value in the schema. `None` for a message's struct and for unknown values.
-    pub fn schema_type(&self) -> Option<&'m Type> {
-        self.ty
-    }
-
     fn read<T>(&self, read: impl FnOnce(&mut Cursor<'m>) -> Result<T, Stop>) -> Option<T> {
         let mut cursor = self.cursor;
         read(&mut cursor).ok()
@@ -107,7 +99,7 @@ impl<'m> View<'m> {
 
     /// The text of a string, or of bytes of unknown type. `None` for other types and invalid UTF-8.
     pub fn as_str(&self) -> Option<&'m str> {
-        if self.wire != WireType::Bytes || matches!(self.schema_type(), Some(Type::Binary)) {
+        if self.wire != WireType::Bytes || matches!(self.ty, Some(Type::Binary)) {
             return None;
         }
         self.as_bytes().and_then(|bytes| std::str::from_utf8(bytes).ok())

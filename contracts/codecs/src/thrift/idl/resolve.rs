@@ -41,10 +41,8 @@ impl File {
         let (document, found) = parse_document(&text);
         let found = found.into_iter().map(|(at, what)| Mistake::new(source, &text, at, what, None));
         mistakes.extend(found.take(MISTAKES_MAX));
-        let mut names = BTreeMap::new();
-        for (index, definition) in document.definitions.iter().enumerate() {
-            names.entry(definition.name.clone()).or_insert(index);
-        }
+        let definitions = document.definitions.iter().enumerate().rev();
+        let names = definitions.map(|(index, definition)| (definition.name.clone(), index)).collect();
         File { source: source.to_owned(), text, document, includes: BTreeMap::new(), names, prefix }
     }
 
