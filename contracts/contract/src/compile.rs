@@ -166,11 +166,7 @@ impl ContractCompiler<'_> {
         let mut content = identifies.clone();
         for step in &mut content.steps {
             match step {
-                Step::For(local, within) => {
-                    let of = compiler.expression(within);
-                    let item = compiler.items_of(&of, within.span);
-                    compiler.bind(local, item);
-                }
+                Step::For(local, within) => compiler.bind_items(local, within),
                 Step::When(condition) => compiler.truth(condition, "the condition after `when`"),
                 Step::Let(local, value) => {
                     let of = compiler.expression(value);

@@ -121,13 +121,10 @@ const PLAIN_STEPS: u64 = 8;
 fn plain(expr: &Expr, env: &Env<'_>) -> Option<bool> {
     let number = |expr: &Expr| match expr.kind {
         ExprKind::Int(value) => Some(value),
-        ExprKind::Param(at) => {
-            if let Some(&Value::Int(value)) = env.args.get(usize::from(at)) {
-                Some(value)
-            } else {
-                None
-            }
-        }
+        ExprKind::Param(at) => match env.args.get(usize::from(at)) {
+            Some(&Value::Int(value)) => Some(value),
+            _ => None,
+        },
         _ => None,
     };
     let is_comparison = |expr: &Expr| matches!(expr.kind, ExprKind::Binary(how, ..) if how.is_comparison());

@@ -420,10 +420,9 @@ impl Parser<'_> {
         if self.take("{") {
             let fields = self.list("}", " after a field", |parser| {
                 let name = parser.name("a field name, or `}`,")?;
-                let optional = parser.take("?");
+                let required = !parser.take("?");
                 parser.expect(":", " before the field type")?;
-                let of = parser.value_type()?;
-                let field = if optional { Field::optional(&name.text, of) } else { Field::new(&name.text, of) };
+                let field = Field { name: name.text.clone(), of: parser.value_type()?, required };
                 Ok((name, field))
             })?;
             let mut names = BTreeSet::new();

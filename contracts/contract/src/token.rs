@@ -60,9 +60,8 @@ pub(crate) fn tokens(text: &str, found: &mut Findings) -> Vec<(Token, Span)> {
             // The end of an unclosed string is unknown, but unmatched braces probably belong to the surrounding code.
             let lone = if value.is_none() { lone_braces(&text[start..at]) } else { Vec::new() };
             tokens.push((value.map_or(Token::Unclosed, Token::Text), Span::new(start, at)));
-            for (within, sign) in lone {
-                tokens.push((Token::Sign(sign), Span::new(start + within, start + within + 1)));
-            }
+            let sign = |(at, sign)| (Token::Sign(sign), Span::new(start + at, start + at + 1));
+            tokens.extend(lone.into_iter().map(sign));
         } else if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
             at += sign.len();
             tokens.push((Token::Sign(sign), Span::new(start, at)));

@@ -70,16 +70,17 @@ impl Compiler<'_> {
         self.found.mistake("type", span, message);
     }
 
-    pub(super) fn items_of(&mut self, of: &Type, span: Span) -> Type {
-        match of {
-            Type::List(of) => (**of).clone(),
+    pub(super) fn bind_items(&mut self, local: &mut Local, within: &mut Expr) {
+        let item = match self.expression(within) {
+            Type::List(of) => *of,
             Type::Any => Type::Any,
-            Type::Map(key, _) => (**key).clone(),
-            _ => {
-                self.wrong_type(span, format!("a loop needs a list, found {}", of.described()));
+            Type::Map(key, _) => *key,
+            of => {
+                self.wrong_type(within.span, format!("a loop needs a list, found {}", of.described()));
                 Type::Any
             }
-        }
+        };
+        self.bind(local, item);
     }
 
     /// Resolves the names of an expression and returns its type.
@@ -103,9 +104,7 @@ impl Compiler<'_> {
                 of
             }
             ExprKind::Quantifier(each, local, within, body) => {
-                let of = self.expression(within);
-                let item = self.items_of(&of, within.span);
-                self.bind(local, item);
+                self.bind_items(local, within);
                 self.truth(body, "the condition on each item");
                 self.unbind();
                 if *each == Quantifier::Count { Type::Int } else { Type::Bool }

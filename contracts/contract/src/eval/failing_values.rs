@@ -88,18 +88,16 @@ impl<'a> Look<'a, '_> {
     /// The name of a part of the message. `None` for other values.
     fn name(&self, expr: &Expr) -> Option<String> {
         match &expr.kind {
-            ExprKind::Param(_) | ExprKind::Outcome | ExprKind::Receiver => Some(self.written(expr)?.to_owned()),
+            ExprKind::Param(_) | ExprKind::Outcome | ExprKind::Receiver => {
+                self.clause.written(expr.span).map(str::to_owned)
+            }
             ExprKind::Local(at) => self.names[usize::from(*at)].clone(),
             ExprKind::Field(of, name) => Some(format!("{}.{}", self.name(of)?, name.text)),
             ExprKind::Index(of, at) if matches!(at.kind, ExprKind::Int(_) | ExprKind::Text(_)) => {
-                Some(format!("{}[{}]", self.name(of)?, self.written(at)?))
+                Some(format!("{}[{}]", self.name(of)?, self.clause.written(at.span)?))
             }
             _ => None,
         }
-    }
-
-    fn written(&self, expr: &Expr) -> Option<&str> {
-        self.clause.written(expr.span)
     }
 
     fn bind(&mut self, local: &Local, value: &'a Expr) {

@@ -212,13 +212,10 @@ impl<'a> Run<'a> {
     }
 
     fn get(&mut self, expr: &Expr, map: &'a Expr, key: &'a Expr, otherwise: &'a Expr) -> Outcome<Value<'a>> {
-        let found = match self.at(expr, map, key) {
-            Err(NoValue) if self.reason().why == Why::Missing => Value::Missing,
-            other => other?,
-        };
-        match found {
-            Value::Missing => self.value(otherwise),
-            found => Ok(found),
+        match self.at(expr, map, key) {
+            Ok(Value::Missing) => self.value(otherwise),
+            Err(NoValue) if self.reason().why == Why::Missing => self.value(otherwise),
+            found => found,
         }
     }
 
