@@ -108,9 +108,7 @@ impl Games {
         let id = earlier.filter(|_| identities == Identities::Reused).unwrap_or(self.last_id + 1);
         self.last_id = self.last_id.max(id);
         let game = Game { id, white, black, plies: 0, draw_offered: false, is_drawn: false };
-        for player in game.players() {
-            self.ids.insert((player.to_owned(), id));
-        }
+        self.ids.extend(game.players().map(|player| (player.to_owned(), id)));
         self.all.insert(id, game);
         let oldest = self.all.first_key_value().map(|(id, _)| *id);
         if let Some(oldest) = oldest.filter(|_| self.all.len() > games_max) {

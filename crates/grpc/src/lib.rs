@@ -117,11 +117,8 @@ impl Method {
         if self.0.is_server_streaming() {
             return Ok(Value::Array(messages));
         }
-        let count = messages.len();
-        match <[Value; 1]>::try_from(messages) {
-            Ok([message]) => Ok(message),
-            Err(_) => Err(format!("{count} messages `{name}`, expected one")),
-        }
+        let one = <[Value; 1]>::try_from(messages).map(|[message]| message);
+        one.map_err(|messages| format!("{} messages `{name}`, expected one", messages.len()))
     }
 }
 
