@@ -116,14 +116,12 @@ fn check_after(draft: &Draft, before: Option<&Contract>) -> Result<Checked, Star
             "`allow` is empty: no connections to learned endpoints; `allow = [\"host:*\"]` permits them".to_owned(),
         );
     }
-    if config.tls.peers.is_none() {
-        for providing in config.providing.iter().filter(|of| of.adapters.is_some()) {
-            warnings.push(format!(
-                "`adapters` of `{}` has no proof of identity: any client that reaches it can have another party \
-                 blamed; `[tls.peers]` requires certificates",
-                providing.endpoint.text
-            ));
-        }
+    for providing in config.providing.iter().filter(|of| of.adapters.is_some() && config.tls.peers.is_none()) {
+        warnings.push(format!(
+            "`adapters` of `{}` has no proof of identity: any client that reaches it can have another party blamed; \
+             `[tls.peers]` requires certificates",
+            providing.endpoint.text
+        ));
     }
     for consuming in config.consuming.iter().filter(|of| of.labels.is_empty() && of.peer.is_some()) {
         warnings.push(format!(

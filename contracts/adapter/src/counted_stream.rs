@@ -19,7 +19,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Duplex for S {}
 /// A connection that counts bytes in both directions. With TLS, it counts decrypted bytes.
 pub(crate) struct Stream {
     inner: Box<dyn Duplex>,
-    bytes: Arc<AtomicU64>,
+    pub(crate) bytes: Arc<AtomicU64>,
     /// Bytes read ahead, which the next reads return first.
     again: Bytes,
     _own: Option<OwnSocket>,
@@ -32,10 +32,6 @@ impl Stream {
 
     pub(crate) fn of_own_socket(inner: impl Duplex + 'static, own: OwnSocket) -> Self {
         Self { _own: Some(own), ..Self::new(inner) }
-    }
-
-    pub(crate) fn count(&self) -> Arc<AtomicU64> {
-        self.bytes.clone()
     }
 
     /// Whether the stream begins with these bytes, which stay unread. Fails if too few bytes arrive within `limit`.
@@ -91,7 +87,7 @@ impl AsyncWrite for Stream {
 
 /// Copies bytes in both directions until both have ended or nothing arrives for `idle`.
 pub(crate) async fn copy(idle: Duration, down: &mut Stream, up: &mut Stream) -> io::Result<()> {
-    let counts = [down.count(), up.count()];
+    let counts = [down.bytes.clone(), up.bytes.clone()];
     let seen = || counts.iter().map(|count| count.load(Ordering::Relaxed)).sum::<u64>();
     let watchdog = async {
         let mut before = seen();

@@ -146,23 +146,22 @@ fn thrift_type(schema: &thrift::Schema, ty: &thrift::Type) -> Type {
 }
 
 fn of_wsdl(wsdl: &soap::Wsdl) -> Schema {
-    let mut types = BTreeMap::new();
-    let mut services = BTreeMap::new();
+    let mut out = Schema::default();
     for service in &wsdl.services {
         let mut operations = BTreeMap::new();
         for operation in &service.operations {
-            let params = fields(wsdl, operation.input.content, &mut types);
+            let params = fields(wsdl, operation.input.content, &mut out.types);
             let result =
                 operation.output.as_ref().and_then(|output| match wsdl.complex(output.content).fields.as_slice() {
                     [] => None,
-                    [_] => fields(wsdl, output.content, &mut types).pop().map(|field| field.of),
-                    _ => Some(Type::Record(fields(wsdl, output.content, &mut types))),
+                    [_] => fields(wsdl, output.content, &mut out.types).pop().map(|field| field.of),
+                    _ => Some(Type::Record(fields(wsdl, output.content, &mut out.types))),
                 });
             operations.insert(operation.name.clone(), Signature { params, result });
         }
-        services.insert(service.name.clone(), operations);
+        out.services.insert(service.name.clone(), operations);
     }
-    Schema { types, services }
+    out
 }
 
 fn fields(wsdl: &soap::Wsdl, id: soap::ComplexId, types: &mut BTreeMap<String, Vec<Field>>) -> Vec<Field> {

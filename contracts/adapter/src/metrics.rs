@@ -107,16 +107,8 @@ impl Metrics {
 
     /// Formats all metrics as text. Source: OpenMetrics 1.0.0, which Prometheus reads.
     pub(crate) fn text(&self, counts: Counts, tallies: &Tallies) -> String {
-        let mut registry = Registry::with_prefix("quintain_adapter");
-        self.register(counts, tallies, &mut registry);
-        let mut text = String::new();
-        // Writing to a string cannot fail.
-        let _ = text::encode(&mut text, &registry);
-        text
-    }
-
-    /// Registers the current value of each metric. The registry ends each help text with a full stop.
-    fn register(&self, counts: Counts, tallies: &Tallies, to: &mut Registry) {
+        // The registry ends each help text with a full stop.
+        let mut to = Registry::with_prefix("quintain_adapter");
         let label = |name: &'static str, value: &str| (name, printable::line(value).into_owned());
         let all = VERDICTS.into_iter().zip(tallies.total());
         let all = all.map(|(verdict, count)| (vec![label("verdict", verdict)], count));
@@ -180,6 +172,10 @@ impl Metrics {
         let help = "The adapter's self time per call, without waiting for the service";
         let own = Histogram { buckets: own_s, sum: self.own_sum_ns.get() as f64 / 1e9 };
         to.register_with_unit("own", help, Unit::Seconds, own);
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = text::encode(&mut text, &to);
+        text
     }
 }
 

@@ -33,14 +33,9 @@ enum Message {
     Flush(SyncSender<()>),
 }
 
-fn identity(report: &Report) -> String {
-    let Report { kind, found, clause, endpoint, index, blamed, vouched_for_by, .. } = report;
-    format!("{:?}", (kind, found, clause, endpoint, index, blamed, vouched_for_by))
-}
-
 struct Gate {
     settings: ReportSettings,
-    /// The time when each report last passed and how often it has been suppressed since, by [`identity`].
+    /// The time when each report last passed and how often it has been suppressed since, by what makes it equal.
     known: HashMap<String, (Instant, u64)>,
     second: Instant,
     this_second: u32,
@@ -58,7 +53,8 @@ impl Gate {
         if now.duration_since(self.second) >= Duration::from_secs(1) {
             (self.second, self.this_second) = (now, 0);
         }
-        let same = identity(report);
+        let Report { kind, found, clause, endpoint, index, blamed, vouched_for_by, .. } = report;
+        let same = format!("{:?}", (kind, found, clause, endpoint, index, blamed, vouched_for_by));
         let again = match self.known.get_mut(&same) {
             Some((since, again)) if now.duration_since(*since) < self.settings.repeat_after => {
                 *again += 1;

@@ -40,10 +40,9 @@ async fn upstream(app: &App, hop: &Hop, may_be_adapter: bool) -> io::Result<Mess
         Some(peer) => app.greet(peer).await.inspect_err(|error| app.peer_failed(peer, error)).ok(),
         None => None,
     };
-    let is_adapter = greeted.is_some();
-    let stream = match greeted {
-        Some(stream) => stream,
-        None => app.connect(&hop.forward, hop.whom()).await?,
+    let (stream, is_adapter) = match greeted {
+        Some(stream) => (stream, true),
+        None => (app.connect(&hop.forward, hop.whom()).await?, false),
     };
     Ok(Messages::new(stream, is_adapter, app.config.limits.body_bytes, &app.budget))
 }
@@ -66,7 +65,7 @@ impl Connection<'_> {
             // Either side may close an idle connection. Check the service's side first, so that no request is lost.
             let received = tokio::select! {
                 biased;
-                filled = self.up.fill(), if !self.up.has_bytes() => match filled {
+                filled = self.up.fill(), if self.up.buffer.is_empty() => match filled {
                     // The service's adapter has ended, but the service may still run, so keep the party's connection.
                     Ok(0) | Err(_) if self.up.is_adapter => {
                         // Even an ending adapter greets, so reconnect to it only if this connection served a call.
@@ -83,7 +82,7 @@ impl Connection<'_> {
                     Ok(received) => received?,
                     Err(_) => return Ok(()),
                 },
-                () = app.ending(), if !self.down.has_bytes() => return Ok(()),
+                () = app.ending(), if self.down.buffer.is_empty() => return Ok(()),
             };
             match received {
                 Received::End => return Ok(()),
@@ -252,7 +251,7 @@ impl Connection<'_> {
 
     /// Number of bytes between the adapters since the last call, in addition to the messages.
     fn extra_bytes(&mut self, messages: usize) -> i64 {
-        let all = self.up.stream.count().load(Ordering::Relaxed);
+        let all = self.up.stream.bytes.load(Ordering::Relaxed);
         let passed = all - std::mem::replace(&mut self.seen_bytes, all);
         if self.up.is_adapter { passed as i64 - messages as i64 } else { 0 }
     }
@@ -269,9 +268,8 @@ fn judge(call: &mut InFlightCall, request: &Request<'_>, received: &ReceivedMess
 async fn tunnel(app: &App, down: &mut Messages, up: &mut Messages) -> io::Result<()> {
     up.open_up().await?;
     down.open_up().await?;
-    let (rest, back) = (down.rest(), up.rest());
-    up.stream.write_all(&rest).await?;
-    down.stream.write_all(&back).await?;
+    up.stream.write_all(&down.buffer.split()).await?;
+    down.stream.write_all(&up.buffer.split()).await?;
     up.stream.flush().await?;
     down.stream.flush().await?;
     crate::counted_stream::copy(app.config.limits.idle, &mut down.stream, &mut up.stream).await

@@ -55,7 +55,7 @@ impl ReceivedMessage {
 
 pub(crate) struct Messages {
     pub(crate) stream: Stream,
-    buffer: BytesMut,
+    pub(crate) buffer: BytesMut,
     how: Option<(Protocol, Framing)>,
     reader: Option<MessageReader>,
     pub(crate) is_adapter: bool,
@@ -104,10 +104,6 @@ impl Messages {
             self.buffer.reserve(capacity - length);
         }
         fits
-    }
-
-    pub(crate) fn has_bytes(&self) -> bool {
-        !self.buffer.is_empty()
     }
 
     /// Returns the next message. Safe to cancel. Fails for metadata over a limit.
@@ -184,9 +180,8 @@ impl Messages {
     }
 
     /// Sends a message, preceded by its block if the peer is an adapter. Returns the size of the block's length prefix.
-    pub(crate) async fn send(&mut self, block: Option<&[u8]>, message: &[u8]) -> io::Result<usize> {
+    pub(crate) async fn send(&mut self, block: Option<&[u8]>, mut message: &[u8]) -> io::Result<usize> {
         let mut head = Vec::new();
-        let mut message = message;
         let mut length_bytes = 0;
         if self.is_adapter {
             let block = block.unwrap_or_default();
@@ -230,10 +225,6 @@ impl Messages {
             self.is_opaque = true;
         }
         Ok(())
-    }
-
-    pub(crate) fn rest(&mut self) -> BytesMut {
-        self.buffer.split()
     }
 }
 

@@ -136,9 +136,7 @@ impl Work {
         };
         self.owner.contract_hash = contract_hash.unwrap_or(self.owner.contract_hash);
         match self.try_write(&entries, contract_hash) {
-            Ok(()) => {
-                self.shared.metrics.store_written.inc_by(entries.len() as u64);
-            }
+            Ok(()) => _ = self.shared.metrics.store_written.inc_by(entries.len() as u64),
             Err(error) => {
                 self.failed(&error);
                 // The next batch includes these entries, unless they have changed by then.
