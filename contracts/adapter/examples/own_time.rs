@@ -24,14 +24,6 @@ fn file(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }
 
-fn text(text: &str) -> Value {
-    Value::Text(text.to_owned())
-}
-
-fn record<const N: usize>(fields: [(&str, Value); N]) -> Value {
-    Value::record(fields)
-}
-
 type Exchange = (usize, Message, Vec<u8>);
 
 fn twitter(trial: usize) -> Vec<Exchange> {
@@ -64,30 +56,30 @@ fn chess(trial: usize) -> Vec<Exchange> {
     };
     let id = trial as i64 + 1;
     let games = |moves: &str| {
-        let game = [("id", Value::Integer(id)), ("moves", text(moves)), ("drawOffered", Value::Bool(false))];
+        let game = [("id", Value::Integer(id)), ("moves", moves.into()), ("drawOffered", Value::Bool(false))];
         call(
             "GetMyGames",
-            record([("username", text("user-abcdefgh")), ("password", text("password"))]),
+            Value::record([("username", "user-abcdefgh".into()), ("password", "password".into())]),
             Value::List(vec![Value::record(game)]),
         )
     };
     let moves = |count: i64, san: &str| {
         let fields = [
-            ("username", text("user-abcdefgh")),
-            ("password", text("password")),
+            ("username", "user-abcdefgh".into()),
+            ("password", "password".into()),
             ("gameId", Value::Integer(id)),
             ("resign", Value::Bool(false)),
             ("acceptDraw", Value::Bool(false)),
             ("movecount", Value::Integer(count)),
-            ("myMove", text(san)),
+            ("myMove", san.into()),
             ("offerDraw", Value::Bool(false)),
             ("claimDraw", Value::Bool(false)),
-            ("myMessage", text("")),
+            ("myMessage", "".into()),
         ];
-        call("MakeAMove", record(fields), text("Success"))
+        call("MakeAMove", Value::record(fields), "Success".into())
     };
     vec![
-        call("MakeGame", record([("whiteUser", text("a")), ("blackUser", text("b"))]), Value::Integer(id)),
+        call("MakeGame", Value::record([("whiteUser", "a".into()), ("blackUser", "b".into())]), Value::Integer(id)),
         games("*"),
         moves(1, "e4"),
         games("1. e4 *"),
@@ -107,36 +99,38 @@ fn evernote(trial: usize, notes_at: &str) -> Vec<Exchange> {
             compose_message(Protocol::Binary, Framing::Unframed, &header, &schema, of, value).expect("it fits")
         };
         let sent = compose(MessageKind::Call, method.arguments, &arguments);
-        let replied = compose(MessageKind::Reply, method.result, &record([("success", result)]));
+        let replied = compose(MessageKind::Reply, method.result, &Value::record([("success", result)]));
         let fields = [("Content-Type", "application/x-thrift")];
         (number, request("POST", target, &fields, &sent), response(200, "application/x-thrift", replied))
     };
     let token = format!("{}{trial}", "t".repeat(55));
-    let by = |token: &str| record([("authenticationToken", text(token))]);
-    let linked = record([("guid", text("guid00")), ("shareKey", text("asd")), ("noteStoreUrl", text(notes_at))]);
-    let authenticated = record([
+    let by = |token: &str| Value::record([("authenticationToken", token.into())]);
+    let linked =
+        Value::record([("guid", "guid00".into()), ("shareKey", "asd".into()), ("noteStoreUrl", notes_at.into())]);
+    let authenticated = Value::record([
         ("currentTime", Value::Integer(1)),
-        ("authenticationToken", text("temp10")),
+        ("authenticationToken", "temp10".into()),
         ("expiration", Value::Integer(2)),
     ]);
-    let find = record([
-        ("authenticationToken", text("temp10")),
-        ("filter", record([("notebookGuid", text("guid10"))])),
+    let notebook = Value::record([("notebookGuid", "guid10".into())]);
+    let find = Value::record([
+        ("authenticationToken", "temp10".into()),
+        ("filter", notebook.clone()),
         ("offset", Value::Integer(0)),
         ("maxNotes", Value::Integer(10)),
     ]);
-    let note = record([("guid", text("guid20")), ("title", text("test"))]);
-    let found = record([
+    let note = Value::record([("guid", "guid20".into()), ("title", "test".into())]);
+    let found = Value::record([
         ("startIndex", Value::Integer(0)),
         ("totalNotes", Value::Integer(1)),
         ("notes", Value::List(vec![note])),
     ]);
-    let both = record([("shareKey", text("asd")), ("authenticationToken", text(&token))]);
+    let both = Value::record([("shareKey", "asd".into()), ("authenticationToken", token.as_str().into())]);
     vec![
-        call(0, "//edam/user", "UserStore", "getNoteStoreUrl", by(&token), text(notes_at)),
+        call(0, "//edam/user", "UserStore", "getNoteStoreUrl", by(&token), notes_at.into()),
         call(1, "/", "NoteStore", "listLinkedNotebooks", by(&token), Value::List(vec![linked])),
         call(1, "/", "NoteStore", "authenticateToSharedNotebook", both, authenticated),
-        call(1, "/", "NoteStore", "getSharedNotebookByAuth", by("temp10"), record([("notebookGuid", text("guid10"))])),
+        call(1, "/", "NoteStore", "getSharedNotebookByAuth", by("temp10"), notebook),
         call(1, "/", "NoteStore", "findNotes", find, found),
     ]
 }

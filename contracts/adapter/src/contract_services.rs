@@ -57,12 +57,11 @@ impl Services {
     }
 
     /// Replaces the services. Calls in flight keep the services they began with.
-    pub(crate) fn renew(&mut self, mut services: Services) {
+    pub(crate) fn renew(&mut self, services: Services) {
         // Keep the previous services, because a caller may have taken a service number just before the reload.
-        for (id, service) in self.all.iter().filter(|(_, service)| Arc::ptr_eq(&service.contract, &self.contract)) {
-            services.all.entry(*id).or_insert_with(|| service.clone());
-        }
-        *self = services;
+        self.all.retain(|_, service| Arc::ptr_eq(&service.contract, &self.contract));
+        self.all.extend(services.all);
+        self.contract = services.contract;
     }
 }
 
