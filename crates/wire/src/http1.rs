@@ -62,6 +62,12 @@ impl Limits {
     pub const REQUEST_HEADERS_MAX: usize = 256;
 }
 
+impl Default for Limits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
 /// How the body of a message is delimited. Source: RFC 9112, section 6.3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body {

@@ -14,7 +14,7 @@ use stats::random::mix;
 use study::record::{Histogram, JourneyMeasurement, LoggedSession, Measurement};
 use study::spec::{self, Http2Settings, Identities, LoadSpec, Stop, Target, Tls, WeightedJourney};
 use study::url::{self, Url};
-use wire::http1::{Limits, Memo, RequestMethod, Response, ResponseReader};
+use wire::http1::{Memo, RequestMethod, Response, ResponseReader};
 use wire::http2::hpack;
 
 use super::cookies::Jar;
@@ -84,7 +84,7 @@ impl Default for Call {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Stream {
     reader: ResponseReader,
     /// Connections over HTTP/2, by the index of their server, and the server whose connection is in use.
@@ -652,25 +652,11 @@ impl<const HTTP2: bool> Protocol for Sessions<HTTP2> {
     fn stream(&self) -> Stream {
         let client = self.client.get();
         self.client.set(client + self.workers);
-        Stream {
-            reader: ResponseReader::new(Limits::DEFAULT),
-            connections: BTreeMap::new(),
-            server: 0,
-            body: Vec::new(),
-            head: Vec::new(),
-            first_at: 0,
-            last_at: 0,
-            client,
-            due: 0,
-            session: None,
-            kept: Vec::new(),
-            request: Vec::new(),
-            is_in_flight: false,
-        }
+        Stream { client, ..Stream::default() }
     }
 
     fn renew(&self, stream: &mut Stream, out: &mut Vec<u8>) {
-        stream.reader = ResponseReader::new(Limits::DEFAULT);
+        stream.reader = ResponseReader::default();
         stream.body.clear();
         stream.head.clear();
         stream.first_at = 0;

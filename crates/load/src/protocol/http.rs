@@ -5,7 +5,7 @@ use std::sync::Arc;
 use net::Nanos;
 use stats::Rng;
 use study::spec::{Connection, Expect, HttpRequest};
-use wire::http1::{self, Limits, Memo, MessageError, ResponseReader};
+use wire::http1::{self, Memo, MessageError, ResponseReader};
 
 use super::http_expectation::{Body, Sent};
 use super::request_mix::Mix;
@@ -28,7 +28,7 @@ pub(crate) struct Http {
     memo: Memo,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Stream {
     reader: ResponseReader,
     /// Arrival of the first part of the current response; 0 before it arrives.
@@ -101,7 +101,7 @@ impl Protocol for Http {
     type Exchange = ();
 
     fn stream(&self) -> Stream {
-        Stream { reader: ResponseReader::new(Limits::DEFAULT), first_at: 0, body: Body::default() }
+        Stream::default()
     }
 
     fn available(&mut self, wanted: u32) -> u32 {

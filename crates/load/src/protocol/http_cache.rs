@@ -1,6 +1,6 @@
 //! A cache over HTTP/1.1: `GET /key`, `PUT /key/value`, `DELETE /key`. Generated keys and values need no escaping.
 
-use wire::http1::{Limits, Memo, RequestMethod, ResponseReader};
+use wire::http1::{Memo, RequestMethod, ResponseReader};
 use wire::memcached::Event;
 
 use super::cache::{Asked, Codec, Read, Reply, Response, Verb, keep_error};
@@ -29,7 +29,7 @@ impl Codec for HttpCache {
     const HAS_TTL: bool = false;
 
     fn reader(&self) -> ResponseReader {
-        ResponseReader::new(Limits::DEFAULT)
+        ResponseReader::default()
     }
 
     fn get(&mut self, key: &[u8], out: &mut Vec<u8>) {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io;
 
 use net::{Close, CloseReason, Conn, Data, Driver, Nanos};
-use wire::http1::{Limits, Memo, RequestMethod, Response, ResponseReader};
+use wire::http1::{Memo, RequestMethod, Response};
 
 use super::client_states_and_timers::State;
 use super::{Source, Worker, send};
@@ -138,7 +138,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         let server = self.protocol.server(client.link.server).unwrap_or(&self.task.server);
         let Some(to) = &server.tunnel_to else { return self.start_tls(id, at) };
         client.state = State::Tunneling;
-        client.tunnel = Some(Box::new(ResponseReader::new(Limits::DEFAULT)));
+        client.tunnel = Some(Box::default());
         self.out.clear();
         self.out.extend_from_slice(format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n\r\n").as_bytes());
         self.send_out(id);

@@ -96,7 +96,7 @@ struct Head {
 }
 
 /// Reads a connection's responses, which can arrive in pieces. Buffers incomplete heads, but no bodies.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ResponseReader {
     limits: Limits,
     state: State,
@@ -106,8 +106,9 @@ pub struct ResponseReader {
     parser: Parser,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 enum State {
+    #[default]
     Head,
     Body(Remaining),
     Failed(MessageError),
@@ -119,13 +120,7 @@ const PARTIAL_KEPT_BYTES: usize = 4096;
 impl ResponseReader {
     /// Creates a reader for a new connection. The reader allocates only if a head is split.
     pub fn new(limits: Limits) -> ResponseReader {
-        ResponseReader {
-            limits,
-            state: State::Head,
-            response: Response::default(),
-            partial: Vec::new(),
-            parser: Parser::default(),
-        }
+        ResponseReader { limits, ..ResponseReader::default() }
     }
 
     /// Reads `bytes`, the next part of the response to `asked`, and passes body data to `body` as slices of `bytes`.
