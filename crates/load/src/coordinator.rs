@@ -304,11 +304,10 @@ impl<'a> Coordinator<'a> {
     /// Advances the load to `now`. Returns `Some` at the end, after ordering the workers to stop; this is the last step.
     pub(crate) fn step(&mut self, now: Nanos, aborted: bool) -> Option<Outcome> {
         if aborted {
-            let measuring = matches!(self.state, State::Measuring) && now > self.from;
-            if !measuring {
-                return self.end(now, Outcome::Interrupted);
+            if matches!(self.state, State::Measuring) && now > self.from {
+                return self.measured(now, "interrupted".to_owned());
             }
-            return self.measured(now, "interrupted".to_owned());
+            return self.end(now, Outcome::Interrupted);
         }
         if self.control.all(|gauge| &gauge.exhausted) && self.started < now {
             return self.input_ended(now);
@@ -474,9 +473,13 @@ impl<'a> Coordinator<'a> {
                 "interval"
             }
             Stop::Volley { .. } => {
-                if let Some((samples, last)) = round_done(self.control)
+                let round = self.control.round.load(Relaxed);
+                let gauges = self.control.gauges.iter();
+                if gauges.clone().all(|gauge| gauge.round_done.load(Acquire) == round)
                     && let Some(rounds) = &mut self.volley
                 {
+                    let last = self.control.last_answer();
+                    let samples = gauges.flat_map(|gauge| std::mem::take(&mut gauge.live().rounds)).collect::<Vec<_>>();
                     rounds.inside_ns += last.saturating_sub(rounds.began);
                     rounds.began = NEVER;
                     let next = rounds.rule.finish_round(&samples, now - self.from);
@@ -555,13 +558,4 @@ pub(crate) fn add_windows<T: Copy + AddAssign>(sums: &mut [(T, T)], worker: &[(T
 
 fn words_of_duration(duration_ns: Nanos) -> String {
     format!("{} s", duration_ns as f64 / 1e9)
-}
-
-fn round_done(control: &Control) -> Option<(Vec<Moments>, Nanos)> {
-    let round = control.round.load(Relaxed);
-    if control.gauges.iter().any(|gauge| gauge.round_done.load(Acquire) != round) {
-        return None;
-    }
-    let samples = control.gauges.iter().flat_map(|gauge| std::mem::take(&mut gauge.live().rounds)).collect();
-    Some((samples, control.last_answer()))
 }

@@ -95,11 +95,10 @@ pub fn run_with_events(
     let workers = spec.workers();
     let shared = match &spec.target {
         Target::Cache { workload, .. } => {
-            Some(Shared::new(workload, spec.seed, net::thread_and_process::monotonic_ns()).map_err(invalid)?)
+            Some(Arc::new(Shared::new(workload, spec.seed, net::thread_and_process::monotonic_ns()).map_err(invalid)?))
         }
         _ => None,
     };
-    let shared = shared.map(Arc::new);
     let (mut dealer, mut tapes) = (None, Vec::new());
     let mut limit_bytes = None;
     let run_worker: RunWorker<'_> = match (&spec.target, &plan, &shared) {
