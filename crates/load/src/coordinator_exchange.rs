@@ -85,11 +85,6 @@ impl<'a> Tally<'a> {
         true
     }
 
-    pub(crate) fn is_over(&mut self, now: Nanos) -> bool {
-        self.until = self.control.until.load(Relaxed);
-        now >= self.until
-    }
-
     pub(crate) fn report_problem(&self, fault: Fault, why: String) {
         self.gauge.live().last_problem = Some((fault, why));
     }

@@ -222,14 +222,6 @@ impl CacheRecorder {
             self.window_end += self.window_ns;
         }
     }
-
-    fn end_transient(&mut self, at: Nanos) {
-        self.roll(at);
-        if self.window.1 > 0 {
-            self.transient.push(std::mem::take(&mut self.window));
-        }
-        self.window_end = Nanos::MAX;
-    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -352,7 +344,11 @@ impl Recorder {
     pub(crate) fn begin_measuring(&mut self) {
         self.window_end = self.from + self.window_ns;
         if let Some(cache) = &mut self.cache {
-            cache.end_transient(self.from);
+            cache.roll(self.from);
+            if cache.window.1 > 0 {
+                cache.transient.push(std::mem::take(&mut cache.window));
+            }
+            cache.window_end = Nanos::MAX;
         }
     }
 

@@ -166,11 +166,11 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         if !self.budget.has_started && now >= control.start.load(Acquire) {
             self.start();
         }
-        let is_over = self.tally.is_over(now);
+        self.tally.until = control.until.load(Relaxed);
         if control.has_rounds && self.budget.has_started && self.budget.begins_round(control) {
             self.all_go_on(now, 1);
         }
-        is_over
+        now >= self.tally.until
     }
 
     fn start(&mut self) {

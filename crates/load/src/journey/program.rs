@@ -249,12 +249,11 @@ impl Program {
         let operations = journey.operations().into_iter().map(str::to_owned).collect::<Vec<_>>();
         let mut steps = Vec::new();
         for step in &journey.steps {
-            let place = format!("step `{}` (line {})", step.operation, step.line);
             let operation = operations.iter().position(|known| *known == step.operation).unwrap_or(0);
             let prepared = prepare_step(step, operation, journey, &schemas, &mut names);
             match prepared.and_then(|step| if http2 { step.check_http2().map(|()| step) } else { Ok(step) }) {
                 Ok(step) => steps.push(step),
-                Err(mistake) => mistakes.push(format!("{place}: {mistake}")),
+                Err(mistake) => mistakes.push(format!("step `{}` (line {}): {mistake}", step.operation, step.line)),
             }
         }
         if journey.steps.is_empty() {

@@ -328,6 +328,7 @@ impl<D: Driver, P: Protocol> Worker<'_, D, P> {
         }
         self.answered(id, &Answer { place, fault: Some(Fault::StreamReset), ..Answer::default() }, at);
     }
+
     /// Closes the connection after its last response, because a server may wait for the close (RFC 9112, section 9.6).
     pub(super) fn end_after_last(&mut self, id: u32, at: Nanos) {
         self.move_to_next_connection(id, at);
