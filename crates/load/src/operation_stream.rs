@@ -10,6 +10,7 @@ use stats::random::mix;
 use stats::{Permutation, Rng, Sizes, Zipf, ZipfRanks};
 use study::Workload;
 use study::spec::even_share;
+pub use study::workload::trace::Kind;
 use study::workload::{Keys, NewKey, Popularity, ValueLength};
 
 /// Characters of keys and values: 64 that are not special in any protocol or URL (RFC 4648, section 5).
@@ -22,20 +23,6 @@ const STAMP_BYTES: usize = 8;
 pub(crate) const ONCE_FROM: u64 = 1 << 48;
 /// Maximum length of a key in bytes, the same as memcached's limit.
 pub const KEY_MAX_BYTES: usize = 250;
-
-/// Kind of operation, by its effect on the key.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
-    /// Reads the key. If the workload fills, a miss is followed by a SET of [`Operation::value_bytes`].
-    #[default]
-    Get,
-    /// Writes the key with a value of [`Operation::value_bytes`].
-    Set,
-    /// Deletes the key, which may not exist.
-    Delete,
-    /// Reads the key, then writes it after the response.
-    ReadModifyWrite,
-}
 
 /// One operation of a workload, drawn by [`Stream::next_operation`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

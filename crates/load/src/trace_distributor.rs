@@ -17,10 +17,10 @@ use stats::Sizes;
 use stats::random::mix;
 use study::Workload;
 use study::record::TraceReplay;
-use study::workload::trace::{Access, Action, Format, Reader, TTL_MAX_S, TraceError};
+use study::workload::trace::{Access, Format, Reader, TTL_MAX_S, TraceError};
 use study::workload::{Gaps, Trace};
 
-use crate::operation_stream::{Kind, Operation, Texts};
+use crate::operation_stream::{Operation, Texts};
 
 const BATCH: usize = 512;
 /// Maximum number of batches that wait for a worker; together they take 256 KiB.
@@ -299,13 +299,8 @@ impl<'a> TraceDistributor<'a> {
             UNTOLD => self.value_sizes.at(mix(self.value_seed ^ key)) as u32,
             told => told,
         };
-        let kind = match access.action {
-            Action::Get => Kind::Get,
-            Action::Set => Kind::Set,
-            Action::Delete => Kind::Delete,
-        };
         let ttl_s = access.ttl_s.unwrap_or(0).min(TTL_MAX_S);
-        let operation = Operation { kind, key, value_bytes, ttl_s, new };
+        let operation = Operation { kind: access.kind, key, value_bytes, ttl_s, new };
         Ok(TraceOp { at_ns: 0, operation, key_bytes: known.key_bytes })
     }
 

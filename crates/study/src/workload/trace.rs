@@ -58,15 +58,18 @@ impl Format {
     }
 }
 
-/// Operation on a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// A read: `get`, `gets`, `GET_LEASE`.
+/// Kind of operation, by its effect on the key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// A read: `get`, `gets`, `GET_LEASE`. If the workload fills, a write follows a miss.
+    #[default]
     Get,
     /// A write: `set`, `add`, `replace`, `cas`, `append`, `prepend`, `incr`, `decr`, `SET_LEASE`.
     Set,
-    /// A deletion.
+    /// A deletion of a key, which may not exist.
     Delete,
+    /// A read, then a write after the response. Traces have none.
+    ReadModifyWrite,
 }
 
 /// A record of a trace, in terms that all formats share.
@@ -75,7 +78,7 @@ pub struct Access<'a> {
     /// Time in seconds since the trace's own origin; `None` if not recorded.
     pub time_s: Option<u64>,
     /// Operation on the key.
-    pub action: Action,
+    pub kind: Kind,
     /// The key as recorded; in a binary format, its 8 bytes in little-endian order.
     pub key: &'a [u8],
     /// Length of the original key, bytes, if `key` replaces it; otherwise `None`.
@@ -93,7 +96,7 @@ pub struct Access<'a> {
 impl<'a> Access<'a> {
     fn read(key: &'a [u8]) -> Self {
         let (time_s, key_bytes, value_bytes, ttl_s, next) = (None, None, None, None, None);
-        Access { time_s, action: Action::Get, key, key_bytes, value_bytes, ttl_s, repeat: 1, next }
+        Access { time_s, kind: Kind::Get, key, key_bytes, value_bytes, ttl_s, repeat: 1, next }
     }
 }
 
@@ -228,14 +231,14 @@ fn plain(line: &[u8]) -> Result<Access<'_>, String> {
 }
 
 /// The access with these columns, which Twitter and Meta have in common.
-fn access<'a>(key: &'a [u8], action: Action, value_bytes: u32, ttl: u64) -> Result<Access<'a>, String> {
+fn access<'a>(key: &'a [u8], kind: Kind, value_bytes: u32, ttl: u64) -> Result<Access<'a>, String> {
     if key.is_empty() {
         return Err("no key".to_owned());
     }
     let ttl_s = u32::try_from(ttl).map_err(|_| format!("a TTL of {ttl} s does not fit 32 bits"))?;
     // A read that missed has no value and is recorded with 0 bytes.
-    let value_bytes = Some(value_bytes).filter(|bytes| *bytes > 0 || action == Action::Set);
-    Ok(Access { action, value_bytes, ttl_s: Some(ttl_s).filter(|ttl_s| *ttl_s > 0), ..Access::read(key) })
+    let value_bytes = Some(value_bytes).filter(|bytes| *bytes > 0 || kind == Kind::Set);
+    Ok(Access { kind, value_bytes, ttl_s: Some(ttl_s).filter(|ttl_s| *ttl_s > 0), ..Access::read(key) })
 }
 
 /// Parses a line of Twitter's format. Keys may contain commas, so columns are counted from the end.
@@ -247,16 +250,16 @@ fn twitter(line: &[u8]) -> Result<Access<'_>, String> {
     let mut next = || columns.next().ok_or_else(few);
     let (ttl, op, _client, value_bytes, key_bytes, key) = (next()?, next()?, next()?, next()?, next()?, next()?);
     let ttl = number(ttl, "TTL")?;
-    let action = match op {
-        b"get" | b"gets" => Action::Get,
-        b"set" | b"add" | b"replace" | b"cas" | b"append" | b"prepend" | b"incr" | b"decr" => Action::Set,
-        b"delete" => Action::Delete,
+    let kind = match op {
+        b"get" | b"gets" => Kind::Get,
+        b"set" | b"add" | b"replace" | b"cas" | b"append" | b"prepend" | b"incr" | b"decr" => Kind::Set,
+        b"delete" => Kind::Delete,
         other => return Err(format!("unknown operation `{}`", other.escape_ascii())),
     };
     Ok(Access {
         time_s: Some(number(time, "time")?),
         key_bytes: Some(small(key_bytes, "key bytes")?),
-        ..access(key, action, small(value_bytes, "value bytes")?, ttl)?
+        ..access(key, kind, small(value_bytes, "value bytes")?, ttl)?
     })
 }
 
@@ -282,10 +285,10 @@ fn meta<'a>(line: &'a [u8], columns: &Columns) -> Result<Access<'a>, String> {
         return Err(format!("{found} columns, the header line has {}", columns.count));
     }
     let column = |index: usize| line.split(|&byte| byte == b',').nth(index).unwrap_or_default().trim_ascii();
-    let action = match column(columns.op) {
-        b"GET" | b"GET_LEASE" | b"get" => Action::Get,
-        b"SET" | b"SET_LEASE" | b"ADD" | b"set" | b"REPLACE" => Action::Set,
-        b"DELETE" | b"delete" => Action::Delete,
+    let kind = match column(columns.op) {
+        b"GET" | b"GET_LEASE" | b"get" => Kind::Get,
+        b"SET" | b"SET_LEASE" | b"ADD" | b"set" | b"REPLACE" => Kind::Set,
+        b"DELETE" | b"delete" => Kind::Delete,
         other => return Err(format!("unknown operation `{}`", other.escape_ascii())),
     };
     let repeat = columns.op_count.map_or(Ok(1), |index| number(column(index), "op_count"))?;
@@ -297,7 +300,7 @@ fn meta<'a>(line: &'a [u8], columns: &Columns) -> Result<Access<'a>, String> {
         time_s: columns.time.map(|index| number(column(index), "op_time")).transpose()?,
         key_bytes: columns.key_size.map(|index| small(column(index), "key_size")).transpose()?,
         repeat,
-        ..access(column(columns.key), action, small(column(columns.size), "size")?, ttl)?
+        ..access(column(columns.key), kind, small(column(columns.size), "size")?, ttl)?
     })
 }
 
@@ -328,7 +331,7 @@ mod tests {
                     out.push(format!(
                         "{} {:?} {} {} {} {} x{} {}",
                         show(a.time_s),
-                        a.action,
+                        a.kind,
                         a.key.escape_ascii(),
                         u(a.key_bytes),
                         u(a.value_bytes),
