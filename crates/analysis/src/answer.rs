@@ -205,7 +205,7 @@ fn bears_most(findings: &Findings) -> Option<String> {
         return Some(format!("Too close to call on sustained rate (ranges overlap): {} and {near}.", first.label));
     }
     let failed = rest.iter().filter_map(|(row, _, high)| Some(format!("{} at {}", row.label, rate((*high)?))));
-    let (rate, failed) = (rate(low_per_s), some_of(&failed.collect::<Vec<_>>()));
+    let (rate, failed) = (rate(low_per_s), first_of(&failed.collect::<Vec<_>>(), "; "));
     Some(format!("{} sustained {rate}; the others failed at lower rates: {failed}.", first.label))
 }
 
@@ -215,11 +215,7 @@ fn more(all: usize, noun: &str, table: &str) -> Option<String> {
 }
 
 fn listed(start: &str, items: Vec<String>) -> Option<String> {
-    (!items.is_empty()).then(|| format!("{start}{}.", some_of(&items)))
-}
-
-fn some_of(items: &[String]) -> String {
-    first_of(items, "; ")
+    (!items.is_empty()).then(|| format!("{start}{}.", first_of(&items, "; ")))
 }
 
 fn alone(findings: &Findings, row: &Row) -> String {
@@ -385,7 +381,7 @@ impl<'a> Contest<'a> {
             let all = place.rows.iter().filter_map(one).collect::<Vec<_>>().join(", ");
             if place.label.is_empty() { all } else { format!("at {}: {all}", place.label) }
         });
-        let values = some_of(&values.collect::<Vec<_>>());
+        let values = first_of(&values.collect::<Vec<_>>(), "; ");
         let colon = if places.iter().all(|place| place.label.is_empty()) { ":" } else { "" };
         let why = match self.findings.quick {
             true => format!("A quick run ({}) names no winner", number::count(most, "block")),
@@ -408,7 +404,7 @@ fn trend_words(findings: &Findings, trends: &[&Trend], is_asked: bool) -> Option
         let of = |one: &&Trend| Some(format!("{} to {}{}", mean(one.change.a)?, mean(one.change.b)?, place(one)));
         let parts = short.iter().filter_map(of).collect::<Vec<_>>();
         let why = if findings.quick { "a quick run" } else { "too few blocks for a claim" };
-        return is_asked.then(|| format!("{from_to} went from {}: {why}.", some_of(&parts)));
+        return is_asked.then(|| format!("{from_to} went from {}: {why}.", first_of(&parts, "; ")));
     };
     let shown = |grows: bool| {
         let ratios = claimed.iter().filter(|trend| trend.change.shown);
@@ -416,7 +412,7 @@ fn trend_words(findings: &Findings, trends: &[&Trend], is_asked: bool) -> Option
         let ratios = ratios.filter(|(_, ratio)| (ratio.point > 1.0) == grows);
         let parts = ratios.map(|(trend, ratio)| format!("{}{}", times(&ratio), place(trend))).collect::<Vec<_>>();
         let verb = if grows { "grows" } else { "falls" };
-        (!parts.is_empty()).then(|| format!("{verb} {}", some_of(&parts)))
+        (!parts.is_empty()).then(|| format!("{verb} {}", first_of(&parts, "; ")))
     };
     let open = claimed.iter().filter(|trend| !trend.change.shown).map(|trend| {
         let could = trend.change.could_show.filter(|size| *size > 0.0);
@@ -430,7 +426,7 @@ fn trend_words(findings: &Findings, trends: &[&Trend], is_asked: bool) -> Option
         [] => None,
         [("", None)] => Some(String::new()),
         [("", Some(could))] => Some(format!(", though {could}")),
-        several => Some(format!(": {}", some_of(&several.iter().map(each).collect::<Vec<_>>()))),
+        several => Some(format!(": {}", first_of(&several.iter().map(each).collect::<Vec<_>>(), "; "))),
     };
     let open = open.map(|which| format!("is not shown to change{which}"));
     let parts = [shown(true), shown(false), open].into_iter().flatten().collect::<Vec<_>>().join("; ");

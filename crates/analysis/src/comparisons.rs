@@ -133,10 +133,9 @@ impl MetricComparison<'_> {
         let places = places.collect::<Vec<_>>();
         let trends = if headline { self.ends() } else { Vec::new() };
         let rule = Rule { higher_is_better: self.metric.higher_is_better, error: 1.0 - self.findings.level };
-        let of_rows = |rows: &[usize]| self.values(rows);
         let (found, changes) = ranking::with_changes(
-            &places.iter().map(|(rows, _)| of_rows(rows)).collect::<Vec<_>>(),
-            &trends.iter().map(|(rows, ..)| of_rows(rows)).collect::<Vec<_>>(),
+            &places.iter().map(|(rows, _)| self.values(rows)).collect::<Vec<_>>(),
+            &trends.iter().map(|(rows, ..)| self.values(rows)).collect::<Vec<_>>(),
             &rule,
         );
         let place = |((rows, label), found): ((Vec<usize>, String), Claims)| {

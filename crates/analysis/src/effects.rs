@@ -189,18 +189,14 @@ impl Shown {
         [found.point, found.low, found.high].iter().all(|value| value.is_finite()).then_some(found)
     }
 
-    fn detectable(&self, contrast: &Contrast) -> f64 {
-        let detectable = contrast.detectable(self.level, POWER);
-        let detectable = if self.scale == Scale::Ratio { detectable.exp_m1() } else { detectable };
-        // A value that is not finite becomes the largest number, which is a lower bound.
-        detectable.min(f64::MAX)
-    }
-
     /// Describes the change of a factor from its first level to the level at index `to`.
     fn change(&self, factor: &Factor, to: usize, at: Option<ChangeAt>, found: &Contrast) -> Option<EffectChange> {
         let change = self.estimate(found)?;
         let [from, to] = [0, to].map(|level| factor.levels[level].clone());
-        let detectable = self.detectable(found);
+        let detectable = found.detectable(self.level, POWER);
+        let detectable = if self.scale == Scale::Ratio { detectable.exp_m1() } else { detectable };
+        // A value that is not finite becomes the largest number, which is a lower bound.
+        let detectable = detectable.min(f64::MAX);
         Some(EffectChange { factor: factor.name.clone(), from, to, at, change, detectable, p_adjusted: None })
     }
 }

@@ -653,7 +653,7 @@ pub(crate) type Values = (MetricValues, BTreeSet<&'static str>);
 /// Values of one trial for the metrics of [`study::METRICS`], each in the unit of its metric, stored compactly because a
 /// run can have 100,000 trials.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct MetricValues(Vec<(&'static str, f64)>);
+pub struct MetricValues(pub(crate) Vec<(&'static str, f64)>);
 
 impl MetricValues {
     /// Returns the value of `metric` in the metric's unit; `None` if the trial has no value.
@@ -667,10 +667,6 @@ impl MetricValues {
             Some((_, known)) => *known = value,
             None => self.0.push((metric, value)),
         }
-    }
-
-    pub(crate) fn shrink_to_fit(&mut self) {
-        self.0.shrink_to_fit();
     }
 }
 

@@ -253,16 +253,17 @@ fn headline(heads: &[RunHead; 2], machines: &[Machine; 2]) -> String {
 
 fn decide(runs: &[(Run, Vec<Record>); 2], machines: &[Machine; 2], heads: &[RunHead; 2]) -> Suggestion {
     let [(first, _), (second, _)] = runs;
-    let none = |note: &str| Suggestion { command: None, note: note.to_owned() };
     if machines[0] != machines[1] {
-        return none("only runs on one machine can be compared: run both there");
+        return Suggestion::none("only runs on one machine can be compared: run both there");
     }
     let mut pairs = first.plan.points.iter().filter_map(|point| {
         let is_same = |other: &&Point| other.factors == point.factors && other.load == point.load;
         Some((point, second.plan.points.iter().find(is_same)?))
     });
     let is_of_study = first.plan.study == second.plan.study;
-    let (Some(base), Some(head)) = (first.plan.points.first(), second.plan.points.first()) else { return none("") };
+    let (Some(base), Some(head)) = (first.plan.points.first(), second.plan.points.first()) else {
+        return Suggestion::none("");
+    };
     match pairs.next() {
         Some((base, head)) if base.subject.process.command != head.subject.process.command => {
             suggest_compare::commands(base, head)
@@ -272,17 +273,17 @@ fn decide(runs: &[(Run, Vec<Record>); 2], machines: &[Machine; 2], heads: &[RunH
             suggest_compare::revision_of(head).or(heads[1].revision.as_deref()),
         ) {
             (Some(old), Some(new)) if old == new && !old.ends_with("-dirty") => {
-                none("both measure the same revision: any difference is due to the machine or to chance")
+                Suggestion::none("both measure the same revision: any difference is due to the machine or to chance")
             }
             (Some(old), Some(new)) => suggest_compare::revisions(base, old, new),
-            _ => none(
+            _ => Suggestion::none(
                 "the revision of one run is unknown: keep both servers and compare them with `quintain compare --base 'OLD -p {port}' --head 'NEW -p {port}'`",
             ),
         },
         None if is_of_study && base.factors.keys().eq(head.factors.keys()) && base.factors != head.factors => {
             suggest_compare::points(&first.plan, base, head)
         }
-        None => none("they have no design point and load in common"),
+        None => Suggestion::none("they have no design point and load in common"),
     }
 }
 

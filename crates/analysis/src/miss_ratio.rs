@@ -171,10 +171,9 @@ impl All<'_> {
         if policies.iter().any(|policy| !is_clairvoyant(&policy.name)) {
             notes.push(OWN_ENGINE.to_owned());
         }
-        for reference in self.run.references.iter().filter(|reference| points.contains(&reference.point)) {
-            let Some(problem) = &reference.problem else { continue };
-            notes.push(format!("No simulated {}: {problem}.", reference.policy));
-        }
+        let own = self.run.references.iter().filter(|found| points.contains(&found.point));
+        let missing = |found: &Reference| Some(format!("No simulated {}: {}.", found.policy, found.problem.as_ref()?));
+        notes.extend(own.filter_map(missing));
         distinct(notes)
     }
 }

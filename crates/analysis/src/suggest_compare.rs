@@ -19,7 +19,7 @@ pub(crate) struct Suggestion {
 }
 
 impl Suggestion {
-    fn none(note: impl Into<String>) -> Self {
+    pub(crate) fn none(note: impl Into<String>) -> Self {
         Suggestion { command: None, note: note.into() }
     }
 }

@@ -55,7 +55,7 @@ const READERS: [(&str, Reader); 41] = [
     ("m1b_bytes_per_request", Exact(|t| mean(t.metadata()?.m1b_bytes.iter().map(|bytes| *bytes as f64)))),
     ("m2_bytes_per_request", Exact(|t| mean(t.metadata()?.m2_bytes.iter().map(|bytes| *bytes as f64)))),
     ("m3_bytes_per_request", Exact(|t| mean(t.metadata()?.m3_bytes.iter().map(|bytes| *bytes as f64)))),
-    ("entries_per_request", Exact(|t| t.entries())),
+    ("entries_per_request", Exact(|t| ratio(*t.metadata()?.entries.last()? as f64, t.metadata()?.len() as f64))),
     ("store_bytes", Exact(|t| t.store())),
 ];
 
@@ -108,7 +108,7 @@ pub(crate) fn values_of(record: &Record, latency: Option<&Latency>, level: f64) 
         values.insert(name, value);
         at_least.extend(bound.then_some(*name));
     }
-    values.shrink_to_fit();
+    values.0.shrink_to_fit();
     (values, at_least)
 }
 
@@ -207,11 +207,6 @@ impl Trial<'_> {
     /// Calls of the proxy next to the generator. The other proxies would count the same metadata again.
     fn metadata(&self) -> Option<&Calls> {
         self.told.first().copied()
-    }
-
-    fn entries(&self) -> Option<f64> {
-        let calls = self.metadata()?;
-        Some(*calls.entries.last()? as f64 / calls.len() as f64)
     }
 
     fn store(&self) -> Option<f64> {
