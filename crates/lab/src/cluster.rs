@@ -316,9 +316,8 @@ pub fn boot_id() -> String {
 
 /// Explains why a load cannot be divided among this many generators; `None` if it can.
 pub fn refuses(protocol: Protocol, stop: Stop, warmup: Warmup, generators: usize) -> Option<String> {
-    let is_stateless = protocol.dialect().is_none();
-    let end_by_time = matches!((stop, warmup), (Stop::Duration { .. }, Warmup::DurationNs(_)));
-    let is_divisible = is_stateless && end_by_time;
+    let ends_by_time = matches!((stop, warmup), (Stop::Duration { .. }, Warmup::DurationNs(_)));
+    let is_divisible = protocol.dialect().is_none() && ends_by_time;
     (generators > 1 && !is_divisible).then(|| {
         format!(
             "this load cannot be divided among {generators} generators (needs ping-pong, HTTP or a journey, with `stop` and `warmup` as durations): \

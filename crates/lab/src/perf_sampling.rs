@@ -34,7 +34,8 @@ pub(crate) struct Perf<'a> {
     folder: TempDir,
     /// The running `perf record`, if any, or why samples are missing.
     recording: RefCell<Result<Option<Child>, String>>,
-    span: Cell<Option<Span>>,
+    /// The measured time; `None` until it has ended.
+    pub(crate) span: Cell<Option<Span>>,
 }
 
 impl<'a> Perf<'a> {
@@ -79,10 +80,6 @@ impl<'a> Perf<'a> {
         let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let launch = Launch { environment: &environment, talk, ..Launch::new(&words, self.folder.path()) };
         self.supervisor.spawn(launch).map_err(|error| format!("cannot start `perf`: {error}"))
-    }
-
-    pub(crate) fn measured(&self, span: Span) {
-        self.span.set(Some(span));
     }
 
     pub(crate) fn end(&self) {

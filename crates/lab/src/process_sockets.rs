@@ -52,15 +52,11 @@ fn listening(proc: &Path, pid: u32) -> Option<Vec<(SocketAddr, u64)>> {
 /// Reads only the listening sockets, which come first in `/proc/net/tcp` (proc(5)); 100,000 others may follow.
 fn listeners(table: impl io::BufRead) -> Vec<(SocketAddr, u64)> {
     const LISTEN: &str = "0A";
-    let mut found = Vec::new();
-    for line in table.lines().skip(1).map_while(Result::ok) {
-        let words = line.split_whitespace().collect::<Vec<_>>();
-        match words[..] {
-            [_, local, _, LISTEN, _, _, _, _, _, inode, ..] => found.extend(address(local).zip(inode.parse().ok())),
-            _ => break,
-        }
-    }
-    found
+    let listener = |line: String| match line.split_whitespace().collect::<Vec<_>>()[..] {
+        [_, local, _, LISTEN, _, _, _, _, _, inode, ..] => Some(address(local).zip(inode.parse().ok())),
+        _ => None,
+    };
+    table.lines().skip(1).map_while(Result::ok).map_while(listener).flatten().collect()
 }
 
 /// Parses `0100007F:1F90`: 32-bit words in the byte order of this machine, then the port.

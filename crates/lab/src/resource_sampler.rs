@@ -214,8 +214,7 @@ impl Sampler {
         if let (Some(container), Some(group)) = (&mut used.container, &self.cgroup) {
             container.cgroup = Some(group.used(usage));
         }
-        let largest = self.samples.iter().map(|sample| sample.rss_bytes).max();
-        used.rss_max_bytes = largest.max(peak);
+        used.rss_max_bytes = self.samples.iter().map(|sample| sample.rss_bytes).max().max(peak);
         used.pss_max_bytes = self.samples.iter().filter_map(|sample| sample.pss_bytes).max();
         used.threads_max = self.samples.iter().map(|sample| sample.threads).max().unwrap_or(0);
         used.sockets_max = self.samples.iter().filter_map(|sample| sample.sockets).max().unwrap_or(0);

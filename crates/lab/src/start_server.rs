@@ -203,15 +203,12 @@ impl<'a> Server<'a> {
             let port_inside = image.as_ref().and_then(|(container, _)| container.publish).unwrap_or(port);
             let ready =
                 ports_and_readiness::wait(&mut child, address, port_inside, &first_inside, timeout, ground.interrupted);
-            let reason = match ready {
-                Ok(()) => {
-                    let ready_ns = lab_clocks::nanos(lab_clocks::now() - at);
-                    child.contained = first_inside();
-                    let pid = child.contained.unwrap_or(child.pid());
-                    let (kind, who) = (self.kind, self.who.to_owned());
-                    return Ok(Started { child, pid, at, ready_ns, port, kind, who, stop_timeout });
-                }
-                Err(reason) => reason,
+            let Err(reason) = ready else {
+                let ready_ns = lab_clocks::nanos(lab_clocks::now() - at);
+                child.contained = first_inside();
+                let pid = child.contained.unwrap_or(child.pid());
+                let (kind, who) = (self.kind, self.who.to_owned());
+                return Ok(Started { child, pid, at, ready_ns, port, kind, who, stop_timeout });
             };
             let kind = if self.kind == FailureKind::Start { FailureKind::NotReady } else { self.kind };
             let not_ready = |text: String| failed(kind, format!("{}{text}", self.who));

@@ -73,9 +73,8 @@ impl Trial<'_> {
     /// Runs the trial and returns its record, possibly of a failure. Fails if interrupted or if a machine is lost.
     pub(crate) fn run(&self, progress: &mut dyn FnMut(&Progress)) -> Result<Record, End> {
         let (point, block, order, step) = (self.point, self.block, self.order, self.step);
-        let mut say = |phase, live: Option<&Live>| {
-            progress(&Progress { phase, point, block, order, live: live.cloned() });
-        };
+        let mut say =
+            |phase, live: Option<&Live>| progress(&Progress { phase, point, block, order, live: live.cloned() });
         let begun = lab_clocks::now();
         let (version, factors, started) = (RECORD_VERSION, self.point().factors.clone(), lab_clocks::rfc3339());
         let (seed, idle) = (self.bench.plan.trial_seed(block), self.bench.options.idle);
@@ -215,7 +214,7 @@ impl Trial<'_> {
                     Told::Announced(moments) => side.announce(moments)?,
                     Told::Measured(span) => {
                         side.measured(span)?;
-                        self.perf.iter().for_each(|perf| perf.measured(span));
+                        self.perf.iter().for_each(|perf| perf.span.set(Some(span)));
                     }
                     _ => {}
                 }

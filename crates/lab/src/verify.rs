@@ -80,7 +80,7 @@ pub fn verify(
             let supervisor = Supervisor::start(exe).map_err(|error| {
                 failed(FailureKind::Start, format!("cannot start the watchdog `{}`: {error}", exe.display()))
             })?;
-            let ground = Ground { supervisor, kept: Kept::default(), directory, interrupted };
+            let ground = Box::new(Ground { supervisor, kept: Kept::default(), directory, interrupted });
             (plan.command.clone(), Home::Command { ground, plan })
         }
     };

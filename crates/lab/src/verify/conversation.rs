@@ -234,10 +234,8 @@ impl Talk<'_, '_> {
         }
         for name in &expect.absent {
             if let [value, ..] = response.header(&name.to_ascii_lowercase())[..] {
-                return Err(Miss {
-                    received: Some(value.to_owned()),
-                    ..Miss::from(format!("unexpected header `{name}`"))
-                });
+                let received = Some(value.to_owned());
+                return Err(Miss { received, ..Miss::from(format!("unexpected header `{name}`")) });
             }
         }
         if let Some(template) = &expect.body {

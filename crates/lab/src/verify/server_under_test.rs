@@ -27,7 +27,7 @@ use crate::{lab_clocks, ports_and_readiness, process_sockets};
 /// Server to verify: one that is running, or a plan and the means to start one.
 pub(super) enum Home<'a> {
     Running(SocketAddr),
-    Command { ground: Ground<'a>, plan: &'a ProcessPlan },
+    Command { ground: Box<Ground<'a>>, plan: &'a ProcessPlan },
 }
 
 pub(super) struct Server<'a> {
@@ -166,9 +166,8 @@ impl<'a> Server<'a> {
         let mut others = (0..16).map(|_| self.connect()).collect::<Result<Vec<_>, _>>()?;
         for _ in 0..4 {
             for (index, other) in others.iter_mut().enumerate() {
-                other
-                    .ask(1)
-                    .map_err(|why| format!("beside a client that does not read, client {}: {why}", index + 1))?;
+                let starved = |why| format!("beside a client that does not read, client {}: {why}", index + 1);
+                other.ask(1).map_err(starved)?;
             }
             thread::sleep(Duration::from_millis(50));
         }
