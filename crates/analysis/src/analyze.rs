@@ -216,8 +216,7 @@ fn row_and_part(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[&R
 fn pool(run: &Run, rows: &mut [Row]) {
     let level = value::level(&run.plan.trials);
     for metric in study::METRICS.iter().filter(|metric| metric.unit != "1") {
-        let pooled_rows = rows.iter_mut().filter(|row| !row.is_marked() && row.search.is_none());
-        let with_values = pooled_rows.map(|row| {
+        let with_values = rows.iter_mut().filter(|row| !row.is_marked() && row.search.is_none()).map(|row| {
             let values = row.trials.iter().filter_map(|trial| trial.known(metric.name)).collect::<Vec<_>>();
             (row, values)
         });

@@ -347,8 +347,7 @@ impl<'a> Contest<'a> {
             };
             sentences.extend(listed("At ", leads.iter().map(detail).collect()));
         }
-        let undecided = places.iter().filter(|place| self.lead(place).is_none());
-        let open = undecided.map(|place| {
+        let open = places.iter().filter(|place| self.lead(place).is_none()).map(|place| {
             let (names, could) = self.undecided(place);
             let could = could.map_or(String::new(), |could| format!(" ({could})"));
             format!("at {}: {names}{could}", place.label)

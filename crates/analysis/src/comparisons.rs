@@ -23,8 +23,7 @@ pub(crate) fn comparisons(findings: &Findings, plan: &Plan) -> (Vec<Comparison>,
     for idle in idle_policies(findings).into_iter().filter(|_| is_ranked(plan)) {
         for (index, metric) in metrics(findings).into_iter().enumerate() {
             let headline = index == 0 && metric.name == findings.metric;
-            let of = MetricComparison { findings, plan, metric, idle };
-            let (comparison, found) = of.compare(headline);
+            let (comparison, found) = MetricComparison { findings, plan, metric, idle }.compare(headline);
             comparisons.extend(comparison);
             trends.extend(found);
         }

@@ -8,10 +8,6 @@ use crate::number::ratio;
 /// Number of digits of a container ID that reports show, the same as in container engines.
 const ID_DIGITS: usize = 12;
 
-pub(crate) fn is_hosted(record: &Record) -> bool {
-    record.subject.container.is_some() || !record.companions.is_empty()
-}
-
 pub(crate) fn hosted(row: &Row, records: &[&Record]) -> Vec<HostedFinding> {
     if row.n == 0 {
         return Vec::new();

@@ -62,10 +62,7 @@ fn sentence(profile: &CpuProfile, event: &str, problem: Option<&str>, rate_ratio
 fn pairs<'a>(plan: &Plan, found: &'a [(usize, ProfileFinding)]) -> Vec<(&'a ProfileFinding, &'a ProfileFinding)> {
     let sampled = found.iter().filter(|(_, finding)| finding.samples > 0).collect::<Vec<_>>();
     let Some(gate) = &plan.gate else {
-        return match sampled.as_slice() {
-            [(_, a), (_, b)] => vec![(a, b)],
-            _ => Vec::new(),
-        };
+        return if let [(_, a), (_, b)] = sampled.as_slice() { vec![(a, b)] } else { Vec::new() };
     };
     let find = |wanted: usize| sampled.iter().find(|(point, _)| *point == wanted).map(|(_, finding)| finding);
     let (null, pairs) = gate::pairs(plan, gate);

@@ -152,8 +152,7 @@ fn analysis(design: Design, input: &Input<'_>, metric: &Metric, shown: &Shown) -
                     at
                 }));
             }
-            let place = |at: &[usize]| points.iter().position(|point| point == at).map(|point| vec![point]);
-            let trials = trials(&place);
+            let trials = trials(&|at| points.iter().position(|point| point == at).map(|point| vec![point]));
             let is_missing = |point: &usize| !trials.iter().any(|trial| trial.levels == [*point]);
             let missing = (0..points.len()).filter(is_missing).count();
             if missing > 0 {
@@ -232,8 +231,7 @@ fn crossed(analysis: &mut EffectAnalysis, found: &Factorial, factors: &[Factor],
         for (b, other) in factors.iter().enumerate().skip(a + 1) {
             for (of_a, level_a) in factor.levels.iter().enumerate() {
                 for (of_b, level_b) in other.levels.iter().enumerate() {
-                    let found = found.interaction((a, of_a), (b, of_b));
-                    let Some(effect) = shown.estimate(&found) else { continue };
+                    let Some(effect) = shown.estimate(&found.interaction((a, of_a), (b, of_b))) else { continue };
                     let factors = [factor.name.clone(), other.name.clone()];
                     let levels = [level_a.clone(), level_b.clone()];
                     analysis.interactions.push(InteractionEffect { factors, levels, effect });

@@ -59,11 +59,6 @@ impl<'a> FailedRequests<'a> {
         }
     }
 
-    /// Formats the number and share of failed requests for a table: `0`, `5657 (20 %)`.
-    pub fn cell(&self) -> String {
-        count_and_share(self.count(), self.valid)
-    }
-
     /// Returns the HTTP status that all failed requests have in common; `None` if there is none.
     pub fn only_status(&self) -> Option<u16> {
         let by_status = self.errors.get("status").copied().filter(|count| *count == self.count())?;

@@ -42,8 +42,7 @@ impl Trials {
     fn add(&mut self, plan: &Plan, record: &Trial<'_>) {
         self.count[record.point] += 1;
         if record.is_measured {
-            let values = (record.values)(value::level(&plan.trials));
-            self.by_point[record.point].insert(record.block, values);
+            self.by_point[record.point].insert(record.block, (record.values)(value::level(&plan.trials)));
         }
     }
 
@@ -71,8 +70,7 @@ impl Trials {
 
     fn question(&self, pair: &Pair, asked: Asking) -> Question {
         let [base, candidate] = self.sides(pair.points, asked.metric.name);
-        let higher_is_better = asked.metric.higher_is_better;
-        Question { asked: asked.question(), higher_is_better, base, candidate }
+        Question { asked: asked.question(), higher_is_better: asked.metric.higher_is_better, base, candidate }
     }
 }
 
@@ -246,8 +244,7 @@ impl Tester<'_> {
             asked.iter().any(|asked| asked.metric == metric && has_ratio(asked))
         };
         let is_beside = |metric: &&Metric| self.findings.metric_info(metric.name).is_some() && !is_shown(metric);
-        let beside = COMPARED.into_iter().filter_map(Metric::named).filter(|metric| is_beside(metric));
-        let also = beside.map(|metric| {
+        let also = COMPARED.into_iter().filter_map(Metric::named).filter(|metric| is_beside(metric)).map(|metric| {
             let asked = Asking { metric, bound: None };
             let error = |examined: &Examined| (1.0 - value::level(&self.plan.trials)) * examined.share;
             let look = examined.as_ref().filter(|_| !is_open);
@@ -352,10 +349,8 @@ impl Tester<'_> {
 /// Estimates the additional pairs that would probably decide, if the estimate stays the same and intervals shrink with
 /// the square root of the number of pairs. `None` if unknown, or if 100,000 pairs or more are needed.
 fn more(found: &Decided, bound: Option<Bound>) -> Option<u64> {
-    let (estimate, bound) = match bound? {
-        Bound::Factor(bound) | Bound::Absolute(bound) => (found.estimate?, bound),
-        Bound::Excess(_) => return None,
-    };
+    let (Bound::Factor(bound) | Bound::Absolute(bound)) = bound? else { return None };
+    let estimate = found.estimate?;
     let half = (estimate.high.ln() - estimate.low.ln()) / 2.0;
     let distance = (estimate.point.ln() - bound.ln()).abs();
     let pairs = found.pairs as f64;

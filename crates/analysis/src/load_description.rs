@@ -59,13 +59,11 @@ fn version(grpc: bool, http2: bool) -> Part {
 }
 
 fn journeys(plan: &JourneyPlan) -> String {
-    let all = plan.journeys.iter().map(|one| match plan.journeys.len() {
-        1 => one.source.clone(),
-        _ => format!("{} (weight {})", one.source, one.weight),
-    });
-    let all = all.collect::<Vec<_>>();
-    let noun = if all.len() == 1 { "journey" } else { "journeys" };
-    format!("{noun} {}", all_of(&all.iter().map(String::as_str).collect::<Vec<_>>(), "and"))
+    if let [one] = plan.journeys.as_slice() {
+        return format!("journey {}", one.source);
+    }
+    let all = plan.journeys.iter().map(|one| format!("{} (weight {})", one.source, one.weight));
+    format!("journeys {}", all_of(&all.collect::<Vec<_>>(), "and"))
 }
 
 /// Joins the distinct texts of the points. Texts that differ only in the first number become one text with all numbers.

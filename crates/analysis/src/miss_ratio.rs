@@ -128,7 +128,6 @@ impl All<'_> {
         let pairs = policy.map_or_else(Vec::new, |policy| pairs(row, policy, self.run, self.trials));
         let simulated = pairs.iter().map(|(_, simulated)| *simulated).collect::<Vec<_>>();
         let differences = pairs.iter().map(|(measured, simulated)| measured - simulated).collect::<Vec<_>>();
-        let difference = stats::interval::mean(&differences, self.findings.level);
         Some(MissRatioPoint {
             row: index,
             capacity: capacity.clone(),
@@ -138,7 +137,7 @@ impl All<'_> {
             miss_ratio,
             estimate: hits.map(|hits| Estimate { low: hits.high, high: hits.low, ..hits }.map(|hits| 1.0 - hits)),
             simulated: stats::interval::average(&simulated),
-            difference,
+            difference: stats::interval::mean(&differences, self.findings.level),
             p_adjusted: None,
             strays: false,
             keeps: false,

@@ -27,8 +27,7 @@ pub fn volley(run: &Run, records: &[Record]) -> String {
 
 /// Combines measurements: means weighted by samples, and variances pooled by samples, as volley pools its clients.
 fn together<'a>(measurements: impl Iterator<Item = &'a Measurement> + Clone) -> Option<(f64, f64, u64)> {
-    let volley = measurements.clone().map(|measurement| measurement.volley).collect::<Option<Vec<_>>>();
-    let Some(parts) = volley else {
+    let Some(parts) = measurements.clone().map(|measurement| measurement.volley).collect::<Option<Vec<_>>>() else {
         let all = merge_histograms::merge(measurements.map(|measurement| measurement.latency()))?;
         return Some((all.mean()? / 1e3, all.stddev()? / 1e3, all.len()));
     };

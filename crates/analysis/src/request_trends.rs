@@ -194,8 +194,8 @@ fn of_calls(record: &Record, column: impl Fn(&ProxyUse) -> Option<&[u64]>) -> Op
 fn resident_by_calls(record: &Record) -> Option<Vec<(f64, f64)>> {
     let looks =
         record.proxies.iter().map(|proxy| Some(&proxy.calls.as_deref()?.memory).filter(|looks| looks.len() > 1));
-    let all = looks.collect::<Option<Vec<_>>>()?;
-    let (first, others) = all.split_first()?;
+    let looks = looks.collect::<Option<Vec<_>>>()?;
+    let (first, others) = looks.split_first()?;
     let sum = |look: &MemoryAt| {
         let latest = |looks: &&Vec<MemoryAt>| {
             let until = looks.partition_point(|other| other.calls <= look.calls);

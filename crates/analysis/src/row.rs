@@ -48,7 +48,6 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
     };
     let reason = state.reason().filter(|_| records.is_empty()).unwrap_or_default();
     let stop_reason = search.as_ref().map_or(reason, |search| &search.sentence).to_owned();
-    let metrics = metrics(run, &measured, &trials);
     let limited_by = limit(&measured, &run.nodes);
     let mut row = Row {
         point,
@@ -61,7 +60,7 @@ pub(crate) fn row(run: &Run, point: usize, idle: Option<IdlePolicy>, records: &[
         stop_reason,
         state,
         failures,
-        metrics,
+        metrics: metrics(run, &measured, &trials),
         marks: row_marks(limited_by.as_ref(), &trials),
         limited_by,
         agents: cluster_generator_verdicts::over_trials(&measured),
@@ -147,11 +146,9 @@ fn trial(record: &Record, level: f64) -> (TrialFinding, Option<stats::Histogram>
 fn failures(records: &[&Record]) -> Vec<FailureCount> {
     let mut kinds = BTreeMap::<_, FailureCount>::new();
     for record in records {
-        if let Outcome::Failed(failure) = &record.outcome {
-            let entry = kinds.entry(failure.kind);
-            let first = || FailureCount { kind: failure.kind, count: 0, message: failure.message.clone() };
-            entry.or_insert_with(first).count += 1;
-        }
+        let Outcome::Failed(failure) = &record.outcome else { continue };
+        let first = || FailureCount { kind: failure.kind, count: 0, message: failure.message.clone() };
+        kinds.entry(failure.kind).or_insert_with(first).count += 1;
     }
     kinds.into_values().collect()
 }

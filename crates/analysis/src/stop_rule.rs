@@ -77,8 +77,7 @@ fn trials_by_point(plan: &Plan, trials: &[Trial<'_>]) -> Vec<u32> {
 
 fn rule(plan: &Plan) -> Rule {
     let trials = &plan.trials;
-    let target = trials.comparison.or(trials.relative);
-    Rule { target, min: trials.min, max: trials.max.max(trials.min) }
+    Rule { target: trials.comparison.or(trials.relative), min: trials.min, max: trials.max.max(trials.min) }
 }
 
 /// Widest relative half-width of values, or of typical ratios to the best contender; `None` if an interval is missing.
@@ -97,8 +96,7 @@ fn width(plan: &Plan, trials: &[Trial<'_>], blocks: u32) -> Option<f64> {
         of_point.resize(blocks.len(), None);
         of_point[blocks.partition_point(|block| *block < trial.block)] = known;
     }
-    let compared = plan.trials.comparison.and_then(|_| comparison_width(plan, &values, 1.0 - level));
-    if let Some(width) = compared {
+    if let Some(width) = plan.trials.comparison.and_then(|_| comparison_width(plan, &values, 1.0 - level)) {
         return width;
     }
     // A point without any value so far will not get one, so it does not delay the other points.

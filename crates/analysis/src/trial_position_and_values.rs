@@ -3,7 +3,7 @@
 use study::record::{Agent, IdlePolicy, NetworkCounters, Record};
 
 use crate::findings::{Clock, ProbedTrial, Values};
-use crate::{containers, run_conditions, value};
+use crate::{run_conditions, value};
 
 pub(crate) struct Trial<'a> {
     pub(crate) point: usize,
@@ -43,7 +43,8 @@ impl Kept {
         let &Record { point, block, order, idle, network, elapsed_ns, .. } = record;
         let (started, agents) = (record.started.clone(), record.agents.clone());
         let clock = record.measurement().map(value::clock);
-        let (is_hosted, probed) = (containers::is_hosted(record), run_conditions::of_trial(record));
+        let is_hosted = record.subject.container.is_some() || !record.companions.is_empty();
+        let probed = run_conditions::of_trial(record);
         Self { point, block, order, started, idle, clock, agents, is_hosted, probed, network, elapsed_ns, values }
     }
 
