@@ -204,12 +204,8 @@ impl Head {
 }
 
 impl Cell {
-    pub(crate) fn new(text: impl Into<String>) -> Cell {
-        Cell { text: text.into(), ..Cell::default() }
-    }
-
     pub(crate) fn sentence(text: impl Into<String>) -> Cell {
-        Cell { sentence: true, ..Cell::new(text) }
+        Cell { sentence: true, ..Cell::from(text) }
     }
 
     pub(crate) fn hint(self, hint: impl Into<String>) -> Cell {
@@ -223,6 +219,6 @@ impl Cell {
 
 impl<T: Into<String>> From<T> for Cell {
     fn from(text: T) -> Cell {
-        Cell::new(text)
+        Cell { text: text.into(), ..Cell::default() }
     }
 }

@@ -20,7 +20,7 @@ use study::record::IdlePolicy;
 use crate::panel::{Panel, style};
 use analysis::enum_words_and_lists::serde_name;
 use analysis::findings::{Estimate, Factor, Findings, Mark, Row};
-use analysis::group_by_key::grouped;
+use analysis::group_by_key::{distinct, grouped};
 use analysis::number::drawable;
 
 pub(crate) use flame_graph::Flame;
@@ -170,9 +170,8 @@ impl<'a> Colours<'a> {
         let asked = findings.figures.iter().filter_map(|figure| figure.series.as_ref());
         let asked = asked.filter_map(|name| varied().find(|factor| factor.name == *name)).next();
         let contender = asked.or_else(|| varied().find(|factor| !factor.numeric)).or_else(|| varied().next());
-        let mut policies = findings.rows.iter().filter_map(|row| row.idle);
-        let first: Option<IdlePolicy> = policies.next();
-        Colours { contender, policies: if policies.any(|policy| Some(policy) != first) { 2 } else { 1 } }
+        let policies = distinct(findings.rows.iter().filter_map(|row| row.idle));
+        Colours { contender, policies: policies.len().max(1) }
     }
 
     /// First series number after the contenders; 0 if contenders are levels of a numeric factor or use up all colors.

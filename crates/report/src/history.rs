@@ -98,7 +98,7 @@ fn table(history: &History, machine: &MachineHistory, index: usize, point: &Hist
         (run, value.as_ref(), step)
     });
     let note = |run: &HistoryRun, value: Option<&PointValue>, step: Option<&Step>| {
-        Cell::new(notes(run, value, step)).tone(if step.is_some() { Tone::Warning } else { Tone::Muted })
+        Cell::from(notes(run, value, step)).tone(if step.is_some() { Tone::Warning } else { Tone::Muted })
     };
     let dropped = |head: Head| head.room(Room::Drop);
     let speed = Head::text("machine").hint("CPU speed by the probe, relative to the median of these runs");

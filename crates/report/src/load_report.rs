@@ -250,10 +250,8 @@ fn in_flight_words(report: &LoadReport) -> String {
 
 /// Confidence level of the intervals, and the first reason for missing intervals. Other reasons differ only in numbers.
 fn about_intervals(report: &LoadReport) -> String {
-    let notes = report.intervals.values().filter_map(|found| match found {
-        IntervalOrNote::Note { note } => Some(note.as_str()),
-        IntervalOrNote::Interval(_) => None,
-    });
+    let found = report.intervals.values();
+    let notes = found.filter_map(|found| if let IntervalOrNote::Note { note } = found { Some(note) } else { None });
     let notes = notes.collect::<Vec<_>>();
     let (level, time) = (percent(LOAD_LEVEL), quantity(report.duration_s * 1e9, "ns"));
     let claim = format!("{level}, for these {time} only: another period or another start of the server may differ");
@@ -306,10 +304,7 @@ fn cache_lines(cache: &CacheReport, lines: &mut Lines<'_>) {
 
 /// Writes a line per stage, or per part of a single stage: the rate in an open loop, otherwise the number of clients.
 fn stage_lines(stages: &[StageReport], is_open: bool, lines: &mut Lines<'_>) {
-    let shown = match stages {
-        [one] => one.over_time.as_slice(),
-        stages => stages,
-    };
+    let shown = if let [one] = stages { one.over_time.as_slice() } else { stages };
     let unit = if is_open { "offered" } else { "clients" };
     let value = |value: f64| if is_open { quantity(value, "1/s") } else { format!("{value:.0}") };
     let stage = |stage: &StageReport| {

@@ -85,8 +85,7 @@ fn reproduce(f: &Findings, section: &mut Section) {
     let revision =
         f.revision.as_ref().map_or("outside a checkout".to_owned(), |revision| format!("revision {revision}"));
     let commit = f.commit.as_ref().map_or(String::new(), |commit| format!(", working directory at {commit}"));
-    let versions = format!("Measured by quintain {}, study {revision}{commit}.", f.quintain);
-    section.long([Block::Text(versions)]);
+    section.long([Block::Text(format!("Measured by quintain {}, study {revision}{commit}.", f.quintain))]);
     section.all((!f.load.is_empty()).then(|| Block::Note(format!("load {}", f.load))));
     let (machine, cpus) = (&f.machine, number::count(f.machine.cpus.len() as u64, "CPU"));
     let imported = if f.imported.is_empty() { String::new() } else { format!(", imported {}", f.imported) };

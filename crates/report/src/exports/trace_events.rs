@@ -68,7 +68,6 @@ pub(super) fn trace(source: &Source<'_>) -> Result<Vec<File>, ReportError> {
     let Some((record, measurement)) = chosen(source)? else { return Ok(Vec::new()) };
     let row = source.findings.all_rows().find(|row| row.point == record.point);
     let label = row.map_or("", |row| row.label.as_str());
-    let title = format!("trial {} of {}: {label}", record.order, source.findings.run);
     let ready_ns = record.ready_ns.unwrap_or(0);
     let from_ns = match record.subject.measured_from_ns {
         // Older records lack the time at which measuring began.
@@ -78,7 +77,7 @@ pub(super) fn trace(source: &Source<'_>) -> Result<Vec<File>, ReportError> {
     let until_ns = from_ns.saturating_add(measurement.duration_ns);
     let mut events = Events(Vec::new());
 
-    events.process(TRIAL, &title);
+    events.process(TRIAL, &format!("trial {} of {}: {label}", record.order, source.findings.run));
     let warmup_ns = from_ns.saturating_sub(measurement.warmup_ns).max(ready_ns);
     events.slice("start", 0, ready_ns);
     events.slice("connect", ready_ns, warmup_ns);

@@ -45,8 +45,7 @@ pub(super) fn miss_ratio(findings: &Findings, index: usize, wanted: &Wanted, det
         });
         let label = shares(found).map(|range| format!("{}: {range} of the footprint", x.label));
         let x = Axis { label: label.unwrap_or_else(|| x.label.clone()), ..x.clone() };
-        let layers = simulated.chain(before).collect();
-        Panel::new(found.panel.clone(), x, y.clone(), layers)
+        Panel::new(found.panel.clone(), x, y.clone(), simulated.chain(before).collect())
     };
     let all = found().count();
     let panels = found().take(detail.panels).map(panel).collect::<Vec<_>>();

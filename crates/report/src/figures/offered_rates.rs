@@ -45,12 +45,10 @@ pub(super) fn over_rate(findings: &Findings, detail: Detail) -> Option<Drawing> 
     let mut lines = lines(findings, &names);
     let left_out = lines.len().saturating_sub(LINES_MAX);
     lines.truncate(LINES_MAX);
-    let rows = lines.iter().map(|line| line.row).collect::<Vec<_>>();
-    let series = Colours::new(findings).of_rows(&rows);
+    let series = Colours::new(findings).of_rows(&lines.iter().map(|line| line.row).collect::<Vec<_>>());
     let points = || lines.iter().flat_map(|line| &line.points);
-    let values = points().flat_map(|point| point.values.iter().flatten());
     // An interval over few trials may extend below zero; its bar ends at the frame.
-    let ends = values.flat_map(|value| {
+    let ends = points().flat_map(|point| point.values.iter().flatten()).flat_map(|value| {
         let ends = value.estimate.map(|found| [found.low, found.high]).into_iter().flatten();
         ends.filter(|end| *end > 0.0).chain(value.mean)
     });
@@ -141,12 +139,8 @@ fn lines<'a>(findings: &'a Findings, names: &[String]) -> Vec<Line<'a>> {
     };
     // Rows precede capacities, because a line takes the label of its first row.
     let rows = findings.rows.iter().chain(&findings.capacities);
-    let lines = grouped(rows.filter_map(keyed)).into_iter().map(line);
-    let has_several = |line: &Line<'_>| match line.points.as_slice() {
-        [first, .., last] => last.rate_per_s > first.rate_per_s * (1.0 + SAME),
-        _ => false,
-    };
-    lines.filter(has_several).collect()
+    let has_several = |line: &Line<'_>| matches!(line.points.as_slice(), [first, .., last] if last.rate_per_s > first.rate_per_s * (1.0 + SAME));
+    grouped(rows.filter_map(keyed)).into_iter().map(line).filter(has_several).collect()
 }
 
 fn points<'a>(findings: &Findings, row: &'a Row) -> Vec<Point<'a>> {

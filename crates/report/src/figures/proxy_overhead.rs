@@ -54,15 +54,13 @@ fn panel(findings: &Findings, metric: &str, series: &[(usize, &str)], detail: De
             let change = |difference| format!("\n{}", proxy_overhead::change(difference, &unit, findings.quick));
             let tip = detail.tip(|| name(found) + &metric.difference.as_ref().map(change).unwrap_or_default());
             let bar = metric.difference.map(|difference| (difference.low, difference.high));
-            let hollow = findings.rows[found.row].is_marked();
-            Mark { bar, hollow, ..Mark::at(point(metric), slot as f64, tip) }
+            Mark { bar, hollow: findings.rows[found.row].is_marked(), ..Mark::at(point(metric), slot as f64, tip) }
         });
         Layer::new(*series, Shape::Marks { marks: marks.collect(), joined: false })
     });
-    let layers = layers.collect();
     Some(Panel {
         slot: 25.0,
-        ..Panel::new(Metric::heading_of(metric).to_owned(), values, Axis::slots(&names, ""), layers)
+        ..Panel::new(Metric::heading_of(metric).to_owned(), values, Axis::slots(&names, ""), layers.collect())
     })
 }
 

@@ -41,8 +41,7 @@ pub(super) fn timeline(findings: &Findings, wanted: &Wanted, detail: Detail) -> 
         }
         (facet.title.clone(), marks)
     };
-    let panels = facets.iter().map(of_facet).collect();
-    let panels = deviations(panels, 1.0, "deviation from the mean of its point, %");
+    let panels = deviations(facets.iter().map(of_facet).collect(), 1.0, "deviation from the mean of its point, %");
     let title = wanted.title.clone().unwrap_or_else(|| format!("Trials over time, by {}", Metric::noun_of(&metric)));
     let caption =
         "One marker per trial, as deviation from the mean of its design point. Order is random within a block, so a \

@@ -88,8 +88,7 @@ impl Axis {
         let all =
             [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99"), (0.99999, "p99.999")];
         let major = all.iter().take(nines + 1).map(|(q, name)| (*q, (*name).to_owned())).collect();
-        let scale = Scale::Nines { nines: nines as f64 };
-        Axis { scale, major, minor: Vec::new(), label: label.to_owned() }
+        Axis { scale: Scale::Nines { nines: nines as f64 }, major, minor: Vec::new(), label: label.to_owned() }
     }
 }
 
@@ -128,12 +127,9 @@ impl Scale {
     /// Returns the scale that best separates two or more ascending `levels`: log for 1, 2, 4; linear for 1, 2, 3.
     pub(crate) fn for_levels(levels: &[f64]) -> Scale {
         let (low, high) = (levels[0], levels[levels.len() - 1]);
-        let linear = Scale::Linear { low, high };
-        if low <= 0.0 {
-            return linear;
-        }
-        let log = Scale::Log { low, high };
-        if closest(&log, levels) > closest(&linear, levels) + 1e-9 { log } else { linear }
+        let (linear, log) = (Scale::Linear { low, high }, Scale::Log { low, high });
+        let is_log_better = low > 0.0 && closest(&log, levels) > closest(&linear, levels) + 1e-9;
+        if is_log_better { log } else { linear }
     }
 
     /// Returns the scale with `margin` of its length added on both sides, so that nothing is drawn on the frame.

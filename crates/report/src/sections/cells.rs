@@ -44,7 +44,7 @@ pub(crate) fn metric_cell(f: &Findings, row: &Row, name: &str) -> Cell {
     let Some(metric) = row.metrics.get(name) else { return Cell::default() };
     let bounds = metric.estimate.as_ref().map(|e| format!("{} to {}", shown(e.low, unit), shown(e.high, unit)));
     let hint = bounds.into_iter().chain(metric.note.clone()).collect::<Vec<_>>().join("; ");
-    Cell::new(cell(f, row, name)).hint(hint)
+    Cell::from(cell(f, row, name)).hint(hint)
 }
 
 pub(crate) fn shown(value: f64, unit: &str) -> String {
@@ -74,7 +74,7 @@ pub(crate) fn limit_cell(row: &Row) -> Cell {
     let implied = row.limited_by.as_ref().and_then(|found| Mark::of(found.limit));
     let tags = row.marks.iter().filter(|mark| Some(**mark) != implied).map(|mark| mark.text().to_owned()).collect();
     let tone = if row.marks.is_empty() { Tone::Plain } else { Tone::Bad };
-    Cell { tags, ..Cell::new(limited_by(row)).hint(hint).tone(tone) }
+    Cell { tags, ..Cell::from(limited_by(row)).hint(hint).tone(tone) }
 }
 
 pub(crate) fn limited_by(row: &Row) -> String {

@@ -31,18 +31,16 @@ pub(crate) fn write(f: &Findings, section: &mut Section) {
 
 fn lines(profiles: &[ProfileFinding]) -> Vec<Item> {
     let lines = profiles.iter().map(|profile| (profile.sentence.as_str(), profile.label.as_str()));
-    let lines = analysis::group_by_key::grouped(lines);
     let line = |(sentence, labels): (&str, Vec<&str>)| {
         let of_all = labels.len() == profiles.len() && labels.len() > 1;
         let labels = if of_all { "all design points".to_owned() } else { labels.join("; ") };
         Item::new(format!("{labels}: {sentence}"))
     };
-    lines.into_iter().map(line).collect()
+    analysis::group_by_key::grouped(lines).into_iter().map(line).collect()
 }
 
 fn functions(profile: &ProfileFinding) -> impl Iterator<Item = (&str, f64, &SampledFunction)> {
-    let functions = profile.functions.iter().take(FUNCTIONS).enumerate();
-    functions.filter_map(|(at, function)| {
+    profile.functions.iter().take(FUNCTIONS).enumerate().filter_map(|(at, function)| {
         let share = number::ratio(function.self_samples as f64, profile.samples as f64).filter(|share| *share > 0.0)?;
         Some((if at == 0 { profile.label.as_str() } else { "" }, share, function))
     })

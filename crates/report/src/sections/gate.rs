@@ -91,7 +91,7 @@ fn verdict(found: &GateFinding, test: &GateTest, kind: Kind) -> Cell {
         (GateVerdict::NotWorse, _, Some((_, Bound::Excess(_)))) => ("passes".to_owned(), Tone::Good),
         (GateVerdict::NotWorse, _, Some((limit, _))) => (format!("passes: not {limit}"), Tone::Good),
     };
-    Cell::new(if kind == Kind::Also { text + " (also tested)" } else { text }).tone(tone)
+    Cell::from(if kind == Kind::Also { text + " (also tested)" } else { text }).tone(tone)
 }
 
 fn cost(f: &Findings, found: &GateFinding) -> String {

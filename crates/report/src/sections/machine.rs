@@ -83,10 +83,10 @@ fn calibration(f: &Findings) -> String {
 
 fn checks(doctor: &[Finding]) -> Option<Table> {
     let state = |finding: &Finding| match finding.state {
-        FindingState::Good => Cell::new("good").tone(Tone::Good),
-        FindingState::Warning => Cell::new("warning").tone(Tone::Warning),
-        FindingState::Bad => Cell::new("bad").tone(Tone::Bad),
-        FindingState::NotChecked => Cell::new("not checked").tone(Tone::Muted),
+        FindingState::Good => Cell::from("good").tone(Tone::Good),
+        FindingState::Warning => Cell::from("warning").tone(Tone::Warning),
+        FindingState::Bad => Cell::from("bad").tone(Tone::Bad),
+        FindingState::NotChecked => Cell::from("not checked").tone(Tone::Muted),
     };
     let table = Columns::of(doctor)
         .text("check", |finding| finding.check.as_str())
@@ -106,16 +106,13 @@ fn builds(f: &Findings) -> Option<Table> {
     };
     let table = Columns::of(f.builds.iter().map(|build| (build, outcome(&build.outcome))))
         .text("build", |(build, _)| build.command.as_str())
-        .text("outcome", |(_, (word, tone, _))| Cell::new(*word).tone(*tone))
+        .text("outcome", |(_, (word, tone, _))| Cell::from(*word).tone(*tone))
         .text("took", |(build, _)| shown(build.elapsed_ns as f64, "ns"))
         .text("why", |(_, (_, _, words))| Cell::sentence(words));
     table.titled("Builds").unless_empty()
 }
 
 fn nodes(section: &mut Section, f: &Findings) {
-    if f.nodes.is_empty() {
-        return;
-    }
     let speed = |node: &Node| node.interface.as_ref().and_then(|interface| interface.speed_mbit_per_s);
     let link = |node: &Node, pick: fn(&Link) -> f64, unit| {
         node.link.as_ref().map_or_else(|| "–".to_owned(), |link| shown(pick(link), unit))
@@ -129,7 +126,7 @@ fn nodes(section: &mut Section, f: &Findings) {
         .number("interface speed", |node| speed(node).map_or("–".to_owned(), |mbit| format!("{mbit} Mbit/s")))
         .number("received from the server", |node| link(node, |link| link.receive_bytes_per_s, "bytes/s"))
         .number("round trip", |node| link(node, |link| link.round_trip_ns_p50, "ns"));
-    section.long([Block::Table(table.titled("Cluster"))]);
+    section.long(table.titled("Cluster").unless_empty().map(Block::Table));
     for node in &f.nodes {
         let mut blocks = vec![Block::Pairs(facts(&node.host))];
         blocks.extend(checks(&node.doctor).map(Block::Table));

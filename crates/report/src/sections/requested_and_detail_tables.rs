@@ -21,10 +21,8 @@ pub(crate) fn table(findings: &Findings, table: &plan::Table) -> Table {
             TableKind::Statistics => statistics(findings, metric, columns),
             TableKind::Metrics => columns.number(study::Metric::heading_of(metric), |row| cell(findings, row, metric)),
         });
-    let columns = columns.text("limited by", |row| match row.n {
-        0 => row.state.word().to_owned(),
-        _ => limited_by(row),
-    });
+    let limit = |row: &Row| if row.n == 0 { row.state.word().to_owned() } else { limited_by(row) };
+    let columns = columns.text("limited by", |row| limit(row));
     let texts = || table.metrics.iter().map(|metric| metric_of(metric).1).collect::<Vec<_>>();
     let mut shown = columns.titled(table.title.clone().unwrap_or_else(|| capitalised(&texts().join(", "))));
     // Narrow terminals omit numbers from the end, except the number of trials, the first metric and the limit.
@@ -87,14 +85,12 @@ pub(crate) fn searches(findings: &Findings) -> Option<Table> {
 }
 
 pub(crate) fn search_steps(findings: &Findings) -> impl Iterator<Item = (String, Table)> {
-    findings.searches().map(|(row, search)| {
+    let rate = |rate_per_s| number::quantity(rate_per_s, "1/s");
+    findings.searches().map(move |(row, search)| {
         let columns = Columns::of(&search.steps)
             .number("trial", |step| step.order.to_string())
             .text("for", |step| serde_name(step.purpose))
-            .number("offered", |step| match step.rate_per_s {
-                Some(rate) => number::quantity(rate, "1/s"),
-                None => "a closed loop".to_owned(),
-            })
+            .number("offered", |step| step.rate_per_s.map_or("a closed loop".to_owned(), rate))
             .text("verdict", |step| if step.purpose == Purpose::Pilot { "" } else { step.verdict.text() })
             .text("because", |step| step.why.as_str());
         (format!("Steps of the search: {}", row.label), columns.plain(""))

@@ -1,7 +1,8 @@
 //! The section with the values of all design points.
 
+use analysis::failed_requests::count_and_share;
 use analysis::findings::{Findings, Mark, MetricFinding, Row, RowState};
-use analysis::{FailedRequests, hangs, label, number};
+use analysis::{hangs, label, number};
 
 use super::cells::{FIRST, limit_cell, metric_cell, metric_head, point_columns, shown};
 use super::requested_and_detail_tables as tables;
@@ -51,7 +52,7 @@ fn results(f: &Findings) -> Table {
         _ => Room::Ranked(4),
     };
     let unless = |keep: bool, rank: u8| if keep { Room::Keep } else { Room::Ranked(rank) };
-    let have_errors = f.rows.iter().any(|row| FailedRequests::from(row).cell() != "0");
+    let have_errors = f.rows.iter().any(|row| row.errors_total() > 0);
     let errors = Head::number("errors").room(unless(have_errors, 0));
     let are_equal = f.rows.windows(2).all(|rows| rows[0].n == rows[1].n);
     let n = Head::number("n").hint("trials with a measurement").room(unless(!are_equal, 1));
@@ -60,7 +61,7 @@ fn results(f: &Findings) -> Table {
     let trials = |row: &Row| {
         let failed: usize = row.failures.iter().map(|failure| failure.count).sum();
         let tags = if failed > 0 { vec![format!("{failed} failed")] } else { Vec::new() };
-        Cell { tags, ..Cell::new(row.n.to_string()) }
+        Cell { tags, ..Cell::from(row.n.to_string()) }
     };
     let end = |row: &Row| match (&row.state, row.state.reason()) {
         (RowState::Measured, _) | (_, None) => Cell::sentence(&*row.stop_reason),
@@ -72,7 +73,10 @@ fn results(f: &Findings) -> Table {
         columns.column(metric_head(f, name).room(room(name)), |row| metric_cell(f, row, name))
     });
     let mut table = columns
-        .column(errors, |row| if row.n == 0 { String::new() } else { FailedRequests::from(*row).cell() })
+        .column(
+            errors,
+            |row| if row.n == 0 { String::new() } else { count_and_share(row.errors_total(), row.requests) },
+        )
         .column(n, |row| trials(row))
         .text("limited by", |row| limit_cell(row))
         .when(with_ends, |columns| columns.column(Head::text("trials ended").room(Room::Long), |row| end(row)))
@@ -153,9 +157,9 @@ fn variances(f: &Findings) -> Option<Table> {
         .number("s_W, of one second", |(_, metric)| known(metric.s_within, unit))
         .number("optimal trial length", |(_, metric)| known(metric.best_trial_s.map(|s| s * 1e9), "ns"))
         .text("target met", |(_, metric)| match metric.target_met {
-            Some(true) => Cell::new("yes"),
-            Some(false) => Cell::new("no").tone(Tone::Warning),
-            None => Cell::new("no target"),
+            Some(true) => Cell::from("yes"),
+            Some(false) => Cell::from("no").tone(Tone::Warning),
+            None => Cell::from("no target"),
         });
     columns.titled("").unless_empty()
 }

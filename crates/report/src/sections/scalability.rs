@@ -45,7 +45,7 @@ fn points(f: &Findings) -> Option<Table> {
     let rows = fitted.flat_map(|found| found.points.iter().map(move |point| (found, point)));
     let efficiency = |point: &ScalabilityPoint| {
         let tags = point.left_out.iter().map(|reason| format!("left out: {reason}")).collect();
-        Cell { tags, ..Cell::new(point.efficiency.map_or("–".to_owned(), |value| format!("{value:.2}"))) }
+        Cell { tags, ..Cell::from(point.efficiency.map_or("–".to_owned(), |value| format!("{value:.2}"))) }
     };
     let table = Columns::of(rows)
         .when(f.scalability.len() > 1, |table| table.text("series", |(found, _)| found.label.as_str()))

@@ -136,8 +136,8 @@ mod tests {
 
     #[test]
     fn cells_are_escaped() {
-        let tagged = Cell { tags: vec!["<b>".to_owned()], ..Cell::new("go") };
-        let rows = vec![vec![Cell::new("<1>").hint("\"x\" & 'y'"), tagged]];
+        let tagged = Cell { tags: vec!["<b>".to_owned()], ..Cell::from("go") };
+        let rows = vec![vec![Cell::from("<1>").hint("\"x\" & 'y'"), tagged]];
         let heads = vec![Head::number("a<"), Head::text("b").hint("\"")];
         let html = table(&Table { heads, rows, ..Table::default() }, true, usize::MAX);
         insta::assert_snapshot!(html, @r#"<div class="scroll" tabindex="0"><table><thead><tr><th class="n">a&lt;<th title="&quot;">b</thead><tbody><tr><td class="n" title="&quot;x&quot; &amp; &#39;y&#39;">&lt;1&gt;<td class="v">go <span class="tag bad">&lt;b&gt;</span></tbody></table></div>"#);
