@@ -84,10 +84,8 @@ pub(crate) fn calibrate(args: CalibrateArgs) -> Done {
 }
 
 fn busy(labs: &str, users: &[lab::other_processes::User]) -> Option<String> {
-    if labs.is_empty() {
-        return lab::other_processes::words(users);
-    }
-    Some(format!("another lab is running: {labs}"))
+    let lab = (!labs.is_empty()).then(|| format!("another lab is running: {labs}"));
+    lab.or_else(|| lab::other_processes::words(users))
 }
 
 /// Measures one protocol. Returns the calibration and the records of its trials; `None` if interrupted.

@@ -40,11 +40,8 @@ fn text(plan: &Plan, path: &str, profile: &str) -> String {
 }
 
 fn remark(point: &Point) -> Option<String> {
-    let fewer = || {
-        let wanted = point.subject.cpus_wanted?;
-        Some(format!("{} of {wanted} CPUs for the server", point.subject.cpus))
-    };
-    point.unrunnable.clone().or_else(fewer)
+    let fewer = |wanted| format!("{} of {wanted} CPUs for the server", point.subject.cpus);
+    point.unrunnable.clone().or_else(|| point.subject.cpus_wanted.map(fewer))
 }
 
 fn stop_text(plan: &Plan) -> String {

@@ -29,8 +29,7 @@ fn of_cluster(wants_json: bool, args: &ClusterArgs) -> Done {
     output::json_or(wants_json, &json, || {
         format!("{}together\n\n{}", nodes.iter().map(of_node).collect::<String>(), table(&together))
     })?;
-    let all = nodes.iter().flat_map(|node| &node.doctor).chain(&together);
-    Ok(exit(all))
+    Ok(exit(nodes.iter().flat_map(|node| &node.doctor).chain(&together)))
 }
 
 fn exit<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Exit {

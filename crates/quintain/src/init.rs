@@ -2,7 +2,7 @@
 
 mod study_text;
 
-use std::io::BufRead;
+use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use analysis::FailedRequests;
@@ -38,7 +38,7 @@ pub(crate) fn init(mut args: InitArgs, mut mistakes: Mistakes) -> Done {
     }
     signals::watch_interrupts()?;
     let cpus = crate::run::cpus(None)?;
-    if output::is_conversation() {
+    if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
         ask_in(&mut args, &mut std::io::stdin().lock())?;
     }
     let draft = draft(args, cpus.len(), &mut mistakes);
@@ -146,7 +146,7 @@ fn protocol(name: &str, mistakes: &mut Mistakes) -> Protocol {
     if let Some(protocol) = Protocol::with_scheme().find(|protocol| protocol.name() == name) {
         return protocol;
     }
-    let names = Protocol::with_scheme().map(Protocol::name).collect::<Vec<_>>();
+    let names = Protocol::with_scheme().map(Protocol::name);
     mistakes.add(usage(format!("unknown protocol `{name}`")).hint(config::nearest::suggestion(name, names)));
     Protocol::Http
 }

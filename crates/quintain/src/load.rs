@@ -293,9 +293,8 @@ fn find(args: &LoadArgs, plan: SearchPlan, spec: &LoadSpec, name: &str) -> Done 
             output::message(&told);
         }
     }
-    let finding = search.finding();
     let warnings = vec!["all trials used the same server process; its state affects the result".to_owned()];
-    let report = FindReport { version: FIND_VERSION, target: name.to_owned(), search: finding, warnings };
+    let report = FindReport { version: FIND_VERSION, target: name.to_owned(), search: search.finding(), warnings };
     output::json_or(args.json, &report, || report::find_terminal(&report, &output::style()))?;
     Ok(match report.search.bound {
         _ if signals::is_interrupted() => Exit::Interrupted,

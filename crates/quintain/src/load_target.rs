@@ -323,10 +323,10 @@ pub(crate) fn of_journeys(args: &LoadArgs, mistakes: &mut Mistakes) -> Option<As
             mistakes.add(format!("duplicate `--target {name}=...`"));
         }
     }
-    let journeys = args.journeys.iter().map(|(name, weight)| {
-        let journey = read_journey(name, mistakes)?;
-        Some(WeightedJourney { weight: *weight, journey })
-    });
+    let journeys = args
+        .journeys
+        .iter()
+        .map(|(name, weight)| read_journey(name, mistakes).map(|journey| WeightedJourney { weight: *weight, journey }));
     let journeys = journeys.collect::<Vec<_>>().into_iter().collect::<Option<Vec<_>>>()?;
     let name = match journeys.as_slice() {
         [one] => format!("journey {}", one.journey.name),

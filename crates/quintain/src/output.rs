@@ -94,10 +94,6 @@ pub(crate) fn end(done: Done) -> ExitCode {
     ExitCode::from(exit as u8)
 }
 
-pub(crate) fn is_conversation() -> bool {
-    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
-}
-
 pub(crate) fn ask(question: &str) {
     let mut err = std::io::stderr().lock();
     let _ = write!(err, "{}", analysis::visible(question)).and_then(|()| err.flush());

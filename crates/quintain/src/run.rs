@@ -104,8 +104,7 @@ pub(crate) fn carry_out(
     if let Some(warning) = &labs {
         output::message(&format!("warning: {warning}"));
     }
-    let presence = lab::other_labs::announce(&run.id);
-    let presence = presence.inspect_err(|error| {
+    let presence = lab::other_labs::announce(&run.id).inspect_err(|error| {
         output::message(&format!("note: cannot announce this run to other labs: {error}"));
     });
     let options = lab::Options::new(exe()?, directory, &run.host, &host_cpus);

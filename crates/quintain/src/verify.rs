@@ -194,11 +194,9 @@ fn of_study(args: &VerifyArgs, own: &[Case], name: &str) -> Result<Vec<Subject>>
     let mut seen = Vec::<SubjectPlan>::new();
     let same = |point: &Point| SubjectPlan { cpus: 0, cpus_wanted: None, verify: None, ..point.subject.clone() };
     opened.plan.points.retain(|point| {
-        let (subject, is_runnable) = (same(point), point.unrunnable.is_none());
-        let is_new = is_runnable && !seen.contains(&subject);
-        if is_new {
-            seen.push(subject);
-        }
+        let subject = same(point);
+        let is_new = point.unrunnable.is_none() && !seen.contains(&subject);
+        seen.extend(is_new.then_some(subject));
         is_new
     });
     opened.plan.points.iter_mut().for_each(|point| point.proxies.clear());
