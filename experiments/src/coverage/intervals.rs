@@ -401,7 +401,7 @@ impl Knee {
                 Next::Done(found) => {
                     let confirmed =
                         |end: Option<search::End>| end.filter(|end| end.confirmed).map(|end| end.rate_per_s);
-                    return Some((confirmed(found.low)?, confirmed(found.high)?));
+                    return Some((confirmed(found.low.ok())?, confirmed(found.high.ok())?));
                 }
             }
         }
