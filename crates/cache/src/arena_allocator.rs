@@ -72,12 +72,10 @@ impl Memory {
         self.end - 1
     }
 
-    #[inline]
     pub(crate) fn at(&self, word: u32) -> u32 {
         self.words[word as usize]
     }
 
-    #[inline]
     pub(crate) fn set(&mut self, word: u32, to: u32) {
         self.words[word as usize] = to;
     }

@@ -77,7 +77,6 @@ impl Cache {
 
     /// Locks the shard of a key for one or more operations, which are atomic together. Dropping the result unlocks the
     /// shard. A `match` on an operation's result holds the lock in all arms, so bind that result to a variable first.
-    #[inline]
     pub fn hold<'c, 'k>(&'c self, key: &'k [u8]) -> LockedKey<'c, 'k> {
         let hash = rapidhash_v3_seeded(key, &self.secrets);
         // With one shard the shift is 64, which `>>` does not allow.
@@ -118,7 +117,6 @@ pub struct LockedKey<'c, 'k> {
 
 impl LockedKey<'_, '_> {
     /// Passes the item to `use_it` and counts a hit. If the key is absent or expired, counts a miss and returns `None`.
-    #[inline]
     pub fn get<R>(&mut self, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         self.shard.get(self.key, now_ms, use_it)
     }

@@ -57,7 +57,6 @@ pub(crate) fn remember(table: &mut [u32], slots: u32, tag: u32, level: u32, rand
 }
 
 /// Halves the uses of a slot's entry, and empties the entry if no uses are left.
-#[inline]
 pub(crate) fn halve(table: &mut [u32], slot: u32) {
     let found = read(table, slot);
     let level = use_counter::half(found & 15);

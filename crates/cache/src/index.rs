@@ -81,14 +81,12 @@ impl Index {
         ((u64::from(tag) * u64::from(of)) >> TAG_BITS) as u32
     }
 
-    #[inline]
     pub(crate) fn slot(&self, memory: &Memory, at: u32) -> Slot {
         let word = (self.start + 2 * at) as usize;
         let pair = &memory.words[word..word + 2];
         Slot::decode(pair[0], pair[1])
     }
 
-    #[inline]
     pub(crate) fn set_slot(&self, memory: &mut Memory, at: u32, slot: Slot) {
         let word = (self.start + 2 * at) as usize;
         let pair = &mut memory.words[word..word + 2];
@@ -99,13 +97,11 @@ impl Index {
         if at + 1 == self.slots { 0 } else { at + 1 }
     }
 
-    #[inline]
     fn distance(&self, tag: u32, at: u32) -> u32 {
         let home = Index::scale(tag, self.slots);
         if at >= home { at - home } else { at + self.slots - home }
     }
 
-    #[inline]
     pub(crate) fn find(&self, memory: &Memory, tag: u32, mut is_it: impl FnMut(&Memory, u32) -> bool) -> Option<u32> {
         let mut at = Index::scale(tag, self.slots);
         let mut distance = 0;

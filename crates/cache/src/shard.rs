@@ -116,7 +116,6 @@ impl Shard {
         }
     }
 
-    #[inline]
     fn header_words(&self, owner_bits: u32) -> u32 {
         2 + if self.evictor.queues() { 2 } else { 0 }
             + expiry_words(owner_bits)
@@ -132,7 +131,6 @@ impl Shard {
         self.words_for(self.memory.owner_bits(block), self.memory.at(block + 1))
     }
 
-    #[inline]
     fn bytes(&self, block: u32) -> (&[u8], usize) {
         let bits = self.memory.owner_bits(block);
         let (key, value) = ((bits & KEY_MASK) as usize, self.memory.at(block + 1) as usize);
@@ -150,7 +148,6 @@ impl Shard {
         block + 2 + if self.evictor.queues() { 2 } else { 0 }
     }
 
-    #[inline]
     fn expires_ms(&self, block: u32) -> u64 {
         let bits = self.memory.owner_bits(block);
         if bits & EXPIRES == 0 {
@@ -185,7 +182,6 @@ impl Shard {
         u64::from(self.memory.at(word)) | u64::from(self.memory.at(word + 1)) << 32
     }
 
-    #[inline]
     fn item(&self, block: u32) -> Item<'_> {
         let bits = self.memory.owner_bits(block);
         let (bytes, key) = self.bytes(block);
@@ -194,7 +190,6 @@ impl Shard {
         Item { value: &bytes[key..], meta, version: self.version(block) }
     }
 
-    #[inline]
     fn find(&self, key: Key<'_>) -> Option<u32> {
         self.index.find(&self.memory, key.tag, |_, block| {
             let (bytes, key_bytes) = self.bytes(block);
@@ -207,7 +202,6 @@ impl Shard {
         found.expect("every block of the arena has a slot")
     }
 
-    #[inline]
     fn find_live(&mut self, key: Key<'_>, now_ms: u64) -> Option<u32> {
         let at = self.find(key)?;
         let slot = self.index.slot(&self.memory, at);
@@ -568,7 +562,6 @@ impl Shard {
         (&mut self.memory.words[self.index.extra() as usize..], self.index.slots)
     }
 
-    #[inline]
     fn used(&mut self, at: u32) -> u32 {
         let slot = self.index.slot(&self.memory, at);
         let block = slot.block;
@@ -746,7 +739,6 @@ impl Shard {
     }
 
     /// Draws 64 random bits (Marsaglia's xorshift64).
-    #[inline]
     fn draw(&mut self) -> u64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -791,7 +783,6 @@ impl Shard {
     }
 
     /// Halves the uses of all slots and evicted keys, one after another, once per [`FADE`] accesses per item.
-    #[inline]
     fn fade(&mut self) {
         if self.evictor != Evictor::Density {
             return;
@@ -884,7 +875,6 @@ fn expiry_bits(expires_ms: u64) -> u32 {
     }
 }
 
-#[inline]
 fn expiry_words(owner_bits: u32) -> u32 {
     u32::from(owner_bits & EXPIRES != 0) + u32::from(owner_bits & WIDE != 0)
 }

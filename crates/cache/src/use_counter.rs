@@ -10,7 +10,6 @@ pub(crate) const ONE: u32 = 3;
 const SCORE: [i32; 16] = [-64, 0, 32, 64, 96, 115, 128, 147, 160, 179, 192, 211, 224, 243, 256, 275];
 
 /// The level after one more use, drawn at random so that the expected number of uses is correct.
-#[inline]
 pub(crate) fn more(level: u32, random: u64) -> u32 {
     let sum = QUARTERS[level as usize] + 4;
     let mut below = level as usize;

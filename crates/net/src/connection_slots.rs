@@ -33,7 +33,6 @@ impl<T> Slots<T> {
         Ok(Conn { slot, generation: entry.generation })
     }
 
-    #[inline]
     pub(crate) fn get_mut(&mut self, conn: Conn) -> Option<&mut T> {
         let entry = self.entries.get_mut(conn.slot as usize)?;
         if entry.generation == conn.generation { entry.value.as_mut() } else { None }

@@ -327,7 +327,6 @@ fn note(upper: u32, lower: u32) -> EventData {
 }
 
 impl Driver for Epoll {
-    #[inline]
     fn now(&self) -> Nanos {
         monotonic_ns()
     }
@@ -360,7 +359,6 @@ impl Driver for Epoll {
         Ok(conn)
     }
 
-    #[inline]
     fn send(&mut self, conn: Conn, bytes: &[u8]) -> Result<(), SendError> {
         let limit = self.config.send_bytes_max;
         let connection = self.connections.get_mut(conn).ok_or(SendError::Closed)?;
@@ -460,7 +458,6 @@ impl Driver for Epoll {
         }
     }
 
-    #[inline]
     fn next_event(&mut self) -> Option<Event> {
         if let Some((conn, reason)) = self.ended.pop_front() {
             return Some(self.end(conn, reason));
@@ -495,7 +492,6 @@ impl Driver for Epoll {
         None
     }
 
-    #[inline]
     fn receive_more(&mut self, conn: Conn) -> Option<Data> {
         let connection = self.connections.get_mut(conn)?;
         if !connection.watched.contains(EventFlags::IN) {
@@ -512,7 +508,6 @@ impl Driver for Epoll {
         }
     }
 
-    #[inline]
     fn bytes(&self, data: Data) -> &[u8] {
         &self.received[..data.len as usize]
     }

@@ -68,7 +68,6 @@ pub fn release_memory() {
 }
 
 /// Time in ns of the monotonic clock, which drivers with real sockets use.
-#[inline]
 pub fn monotonic_ns() -> Nanos {
     clock(ClockId::Monotonic)
 }
@@ -88,7 +87,6 @@ pub fn process_cpu_ns() -> Nanos {
     clock(ClockId::ProcessCPUTime)
 }
 
-#[inline]
 fn clock(id: ClockId) -> Nanos {
     let time = rustix::time::clock_gettime(id);
     time.tv_sec as Nanos * 1_000_000_000 + time.tv_nsec as Nanos

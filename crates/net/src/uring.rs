@@ -121,7 +121,6 @@ impl Uring {
         Ok(conn)
     }
 
-    #[inline]
     fn change(&mut self, conn: Conn) {
         if let Some(connection) = self.connections.get_mut(conn)
             && !std::mem::replace(&mut connection.queued, true)
@@ -303,7 +302,6 @@ impl Uring {
         }
     }
 
-    #[inline]
     fn interpret(&mut self, done: Completion) -> Option<Event> {
         let (kind, conn) = tag::split(done.tag);
         match kind {
@@ -335,7 +333,6 @@ impl Uring {
         }
     }
 
-    #[inline]
     fn received(&mut self, conn: Conn, done: Completion) -> Option<Event> {
         let connection = self.connections.get_mut(conn)?;
         let is_open = connection.phase == Phase::Open;
@@ -405,7 +402,6 @@ fn receives_again(config: &Config) -> bool {
 }
 
 impl Driver for Uring {
-    #[inline]
     fn now(&self) -> Nanos {
         monotonic_ns()
     }
@@ -437,7 +433,6 @@ impl Driver for Uring {
         Ok(conn)
     }
 
-    #[inline]
     fn send(&mut self, conn: Conn, bytes: &[u8]) -> Result<(), SendError> {
         let limit = self.config.send_bytes_max;
         let connection = self.connections.get_mut(conn).ok_or(SendError::Closed)?;
@@ -528,7 +523,6 @@ impl Driver for Uring {
         result
     }
 
-    #[inline]
     fn next_event(&mut self) -> Option<Event> {
         if let Some(buffer) = self.lent_buffer.take() {
             self.ring.buffers.give_back(buffer);
@@ -555,7 +549,6 @@ impl Driver for Uring {
         }
     }
 
-    #[inline]
     fn bytes(&self, data: Data) -> &[u8] {
         assert!(self.lent_buffer.is_some_and(|lent| u32::from(lent) == data.buffer), "the bytes of an earlier event");
         self.ring.buffers.get(data.buffer as u16, data.len as usize)

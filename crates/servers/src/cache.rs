@@ -349,7 +349,6 @@ impl Handler for CacheServer {
         self.settle(driver, conn);
     }
 
-    #[inline]
     fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data) {
         let slot = conn.index();
         let bytes = driver.bytes(data);

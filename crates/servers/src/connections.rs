@@ -95,7 +95,6 @@ impl<S: Default> Connections<S> {
         self.open -= 1;
     }
 
-    #[inline]
     pub(crate) fn schedule(&mut self, conn: Conn) {
         self.timers.schedule(conn.index(), self.slots[conn.index()].deadline);
     }
@@ -121,7 +120,6 @@ impl<S: Default> Connections<S> {
         [self.timers.next(), ending, other].into_iter().flatten().min()
     }
 
-    #[inline]
     pub(crate) fn pace<D: Driver>(&mut self, driver: &mut D, conn: Conn, is_full: bool) {
         let connection = &mut self.slots[conn.index()];
         if connection.paused != is_full {
@@ -192,7 +190,6 @@ struct Timers {
 }
 
 impl Timers {
-    #[inline]
     fn schedule(&mut self, slot: usize, deadline: Nanos) {
         if deadline < self.earliest.get(slot).copied().unwrap_or(NEVER) {
             self.enter(slot, deadline);

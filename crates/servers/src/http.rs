@@ -346,7 +346,6 @@ impl Handler for Http {
         self.connections.schedule(conn);
     }
 
-    #[inline]
     fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data) {
         let slot = conn.index();
         let connection = &mut self.connections.slots[slot];

@@ -18,7 +18,6 @@ impl Handler for Pingpong {
         self.words.forget(conn);
     }
 
-    #[inline]
     fn data<D: Driver>(&mut self, driver: &mut D, conn: Conn, data: Data) {
         self.answers.clear();
         self.words.feed(conn, driver.bytes(data), |word| {
@@ -49,7 +48,6 @@ impl Words {
     }
 
     /// Passes each complete word to `take`, except the word that terminates the server.
-    #[inline]
     pub(crate) fn feed(&mut self, conn: Conn, mut bytes: &[u8], mut take: impl FnMut(u32)) {
         let Self { rests, is_terminated } = self;
         let (rest, have) = &mut rests[conn.index()];

@@ -73,7 +73,6 @@ pub(crate) fn push_status(out: &mut Vec<u8>, stamp: &[u8], status: u16, keep_ali
     });
 }
 
-#[inline]
 pub(crate) fn push_head(out: &mut Vec<u8>, stamp: &[u8], keep_alive: KeepAlive, head: &Head) {
     push_status(out, stamp, head.status, keep_alive);
     for (name, value) in [("Content-Type: ", head.content_type), ("Allow: ", head.allow)] {

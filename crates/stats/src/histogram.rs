@@ -91,7 +91,6 @@ impl Histogram {
     }
 
     /// Counts one value in ns; a value above [`HIGHEST_NS`] counts as saturated.
-    #[inline]
     pub fn record(&mut self, ns: u64) {
         if ns > HIGHEST_NS {
             self.saturated += 1;
@@ -375,7 +374,6 @@ impl Histogram {
 }
 
 /// Index of a value's bucket: its highest `precision + 1` bits, shifted up by one octave for each dropped bit.
-#[inline]
 fn index_of(ns: u64, precision: u8) -> usize {
     let top_bit = 63 - (ns | 1 << precision).leading_zeros();
     let dropped = top_bit - u32::from(precision);

@@ -47,7 +47,6 @@ impl Sizes {
     }
 
     /// Returns the size in bytes for 64 random bits.
-    #[inline]
     pub fn at(&self, bits: u64) -> u64 {
         let product = u128::from(bits) * self.cells.len() as u128;
         let index = (product >> 64) as u32;

@@ -51,7 +51,6 @@ pub fn harmonic(n: u64, exponent: f64) -> f64 {
 }
 
 /// Draws an age a from 1 to `most` with probability ln((a + 1) / a) / ln(most + 1). Panics if `most` is 0.
-#[inline]
 pub fn log_uniform_age(most: u64, rng: &mut Rng) -> u64 {
     assert!(most > 0, "no age is below 1");
     ((rng.unit_f64() * (most as f64 + 1.0).ln()).exp() as u64).clamp(1, most)
@@ -82,14 +81,12 @@ impl Permutation {
         Permutation { n, right_bits: right, left_mask: mask(left), right_mask: mask(right), keys }
     }
 
-    #[inline]
     fn round(half: u64, key: u64) -> u64 {
         let product = (half ^ key).wrapping_mul(0xd6e8_feb8_6659_fd93);
         (product ^ (product >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32
     }
 
     /// Maps an index to its image. Panics if `index` is not below n.
-    #[inline]
     pub fn apply(&self, index: u64) -> u64 {
         assert!(index < self.n, "{index} is not below {}", self.n);
         let mut x = index;

@@ -7,7 +7,6 @@ pub struct Rng {
 }
 
 /// Mixes 64 bits with SplitMix64, bijectively, for reproducible numbers per item, such as a value's length.
-#[inline]
 pub fn mix(bits: u64) -> u64 {
     let mut state = bits;
     split_mix(&mut state)
@@ -36,7 +35,6 @@ impl Rng {
     }
 
     /// Returns 64 random bits.
-    #[inline]
     pub fn next_u64(&mut self) -> u64 {
         let [a, b, c, d] = &mut self.state;
         let result = a.wrapping_add(*d).rotate_left(23).wrapping_add(*a);
@@ -51,19 +49,16 @@ impl Rng {
     }
 
     /// Returns 32 random bits, the upper half of [`Rng::next_u64`].
-    #[inline]
     pub fn next_u32(&mut self) -> u32 {
         (self.next_u64() >> 32) as u32
     }
 
     /// Draws a uniform number in [0, 1), a multiple of 2^-53.
-    #[inline]
     pub fn unit_f64(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
     /// Draws a uniform number strictly between 0 and 1, for quantile functions that are infinite at an end.
-    #[inline]
     pub fn open_f64(&mut self) -> f64 {
         ((self.next_u64() >> 12) as f64 + 0.5) * (1.0 / (1u64 << 52) as f64)
     }
@@ -82,7 +77,6 @@ impl Rng {
     }
 
     /// Draws an exponentially distributed number with this mean, in the unit of the mean.
-    #[inline]
     pub fn exponential(&mut self, mean: f64) -> f64 {
         // 1 - u is in (0, 1], so its logarithm is finite.
         -mean * (1.0 - self.unit_f64()).ln()

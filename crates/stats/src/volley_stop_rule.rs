@@ -14,7 +14,6 @@ pub struct Moments {
 
 impl Moments {
     /// Adds one latency in ns. Source: Welford 1962.
-    #[inline]
     pub fn record(&mut self, ns: f64) {
         self.count += 1;
         let before = ns - self.mean;

@@ -47,7 +47,6 @@ impl ZipfRanks {
     }
 
     /// Draws a rank; rank 0 is the most popular.
-    #[inline]
     pub fn sample(&self, rng: &mut Rng) -> u64 {
         loop {
             let product = u128::from(rng.next_u64()) * self.blocks.len() as u128;

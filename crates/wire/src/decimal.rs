@@ -1,13 +1,11 @@
 //! Parses and writes the decimal numbers of the cache protocols.
 
 /// Parses an unsigned number. `None` if `text` is empty, exceeds 20 bytes or 2^64 - 1, or contains a non-digit.
-#[inline]
 pub fn unsigned(text: &[u8]) -> Option<u64> {
     if text.len() > 20 { None } else { unsigned_of_any_length(text) }
 }
 
 /// Parses a number like [`unsigned`], but allows any number of leading zeros.
-#[inline]
 pub(crate) fn unsigned_of_any_length(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
@@ -23,7 +21,6 @@ pub(crate) fn hexadecimal(digit: u8) -> u8 {
 }
 
 /// Parses a number with an optional minus sign. `None` if `text` is not such a number or does not fit 64 bits.
-#[inline]
 pub fn signed(text: &[u8]) -> Option<i64> {
     match text {
         [b'-', digits @ ..] => 0i64.checked_sub_unsigned(unsigned(digits)?),
@@ -32,7 +29,6 @@ pub fn signed(text: &[u8]) -> Option<i64> {
 }
 
 /// Parses a signed number as Redis 7.0.15's `string2ll` does, which rejects leading zeros and `-0`.
-#[inline]
 pub fn canonical(text: &[u8]) -> Option<i64> {
     match text {
         [b'0', _, ..] | [b'-', b'0', ..] => None,
@@ -55,7 +51,6 @@ fn c_number(text: &[u8]) -> Option<(bool, u64)> {
 
 /// Parses an unsigned number, such as `+5`, ` 5` or `5 and more`, like C's `strtoull`. A negative number wraps, and is
 /// rejected if the result is 2^63 or more. Source: memcached 1.6.18, `safe_strtoull`.
-#[inline]
 pub fn unsigned_of_c(text: &[u8]) -> Option<u64> {
     unsigned(text).or_else(|| {
         let (is_negative, value) = c_number(text)?;
@@ -65,7 +60,6 @@ pub fn unsigned_of_c(text: &[u8]) -> Option<u64> {
 }
 
 /// Parses a signed number as memcached does. Source: memcached 1.6.18, `safe_strtol`.
-#[inline]
 pub fn signed_of_c(text: &[u8]) -> Option<i64> {
     signed(text).or_else(|| {
         let (is_negative, value) = c_number(text)?;
@@ -74,7 +68,6 @@ pub fn signed_of_c(text: &[u8]) -> Option<i64> {
 }
 
 /// Appends `value` in decimal. Faster than `std::fmt`, which matters because response headers are mostly numbers.
-#[inline]
 pub fn push(out: &mut Vec<u8>, mut value: u64) {
     let mut digits = [0u8; 20];
     let mut at = digits.len();

@@ -79,7 +79,6 @@ impl BlockReader {
 
     /// Passes the parts of a message to `take`. Returns the message and the number of bytes used; `None` if incomplete.
     /// The caller must pass an error to [`Self::fail`].
-    #[inline]
     pub(crate) fn read<T, S: FnMut(Event<'_>)>(
         &mut self,
         line_limit: usize,

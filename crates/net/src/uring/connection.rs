@@ -48,7 +48,6 @@ pub(super) struct Connection {
 impl Connection {
     /// The operations that the kernel should have, assuming that it takes the bytes handed to it. Reads that were
     /// paused because of unsent bytes resume only once these bytes are sent ([`Connection::is_slow`]).
-    #[inline]
     pub(super) fn wanted(&self, config: &Config) -> Operations {
         // Used while reads are paused, and after the peer's stream has ended, when a receive would report nothing more.
         const HANG_UP: Operations = operation(Kind::HangUp);

@@ -44,7 +44,6 @@ impl Buffers {
         self.ring.start.as_ptr() as u64
     }
 
-    #[inline]
     pub(super) fn get(&self, buffer: u16, len: usize) -> &[u8] {
         assert!(buffer < self.count && len <= self.size, "the kernel named a buffer that does not exist");
         // SAFETY: the bytes are in the mapping, which lives as long as `self`. The kernel zeroed them at first, and
@@ -55,7 +54,6 @@ impl Buffers {
         }
     }
 
-    #[inline]
     pub(super) fn give_back(&mut self, buffer: u16) {
         assert!(buffer < self.handed_over, "the kernel named a buffer it was not given");
         let base = self.ring.start.as_ptr().cast::<BufRingEntry>();

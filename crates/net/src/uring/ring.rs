@@ -192,7 +192,6 @@ impl Ring {
     }
 
     /// Takes all completions. Passes completions of sends to `sent` and appends all other completions to `inbox`.
-    #[inline]
     pub(super) fn reap(&mut self, inbox: &mut Vec<Completion>, mut sent: impl FnMut(Completion)) -> io::Result<()> {
         loop {
             for entry in self.queues.completion() {

@@ -69,7 +69,6 @@ impl Executor {
     }
 
     /// Executes requests until one is incomplete or responses must be sent. Returns the number of bytes used.
-    #[inline]
     pub(super) fn take_requests(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
         (connection.state.lacks, connection.state.unfinished) = (0, 0);
         if connection.state.rest.is_some() {
@@ -104,7 +103,6 @@ impl Executor {
     }
 
     /// Whether the value of `key` must wait because it is large and too much memory is in flight.
-    #[inline]
     pub(super) fn lacks_memory_for(&self, key: &[u8]) -> bool {
         self.shared.in_flight.is_exhausted() && self.is_large(key)
     }
@@ -147,7 +145,6 @@ impl Executor {
     }
 
     /// Appends values while memory and output have room. Returns the remaining keys, or `None` if none remain.
-    #[inline]
     pub(super) fn push_values<'k>(&mut self, kind: MultiGetKind, mut keys: impl Iterator<Item = &'k [u8]>) -> Rest {
         while let Some(key) = keys.next() {
             if self.is_full() || self.lacks_memory_for(key) {
@@ -158,7 +155,6 @@ impl Executor {
         None
     }
 
-    #[inline]
     fn push_value(&mut self, kind: MultiGetKind, key: &[u8]) {
         match kind {
             MultiGetKind::Memcached { with_cas, touch } => self.text_value(key, with_cas, touch),

@@ -16,7 +16,6 @@ const NON_NUMERIC: &[u8] = b"CLIENT_ERROR cannot increment or decrement non-nume
 
 impl Executor {
     /// Executes a request. Returns the number of bytes used.
-    #[inline]
     pub(super) fn take_memcached(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
         let ProtocolState::Memcached(reader) = &mut connection.state.protocol else { return 0 };
         let mut read = reader.read(bytes);
@@ -68,7 +67,6 @@ impl Executor {
         }
     }
 
-    #[inline]
     pub(super) fn text_value(&mut self, key: &[u8], with_cas: bool, touch: Option<i32>) {
         let Self { shared, out, now_ms, .. } = self;
         let write = |item: Item<'_>| {

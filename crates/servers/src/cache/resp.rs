@@ -42,7 +42,6 @@ impl From<Refusal> for Reply {
 
 impl Executor {
     /// Executes a request. Returns the number of bytes used.
-    #[inline]
     pub(super) fn take_redis(&mut self, connection: &mut Connection, bytes: &[u8]) -> usize {
         let ProtocolState::Redis(redis) = &mut connection.state.protocol else { return 0 };
         let (reader, version) = &mut **redis;
@@ -87,7 +86,6 @@ impl Executor {
         }
     }
 
-    #[inline]
     pub(super) fn redis_value(&mut self, key: &[u8], version: Version) {
         let Self { shared, out, now_ms, .. } = self;
         let found = shared.cache.hold(key).get(*now_ms, |item| {

@@ -19,7 +19,6 @@ const BODY_PIECE_BYTES: usize = 32 << 10;
 
 impl Http {
     /// Executes requests until one is incomplete or must wait. Returns the number of bytes used.
-    #[inline]
     pub(super) fn take_requests(&mut self, slot: usize, bytes: &[u8]) -> usize {
         let mut used = 0;
         while used < bytes.len() {

@@ -46,7 +46,6 @@ impl<T> Memo<T> {
 }
 
 impl Memo<ParsedRequest> {
-    #[inline]
     pub(super) fn parse_head(&mut self, bytes: &[u8], limits: &Limits) -> ParsedHead {
         // Heads end in an empty line, so no head is a proper prefix of another one.
         match self.meaning {

@@ -62,7 +62,6 @@ impl Prebuilt {
         Head::new(200, self.content_type, Length::Known(self.body.len() as u64))
     }
 
-    #[inline]
     pub(super) fn push_frames(&self, out: &mut Vec<u8>, stream: u32) {
         let start = out.len();
         out.extend_from_slice(&self.frames);
@@ -121,13 +120,11 @@ impl Answers {
         }
     }
 
-    #[inline]
     pub(super) fn root(&self, out: &mut Vec<u8>, reply: Reply) {
         let whole = if reply.keep_alive == KeepAlive::Close { &self.root_close } else { &self.root.whole };
         out.extend_from_slice(if reply.head_only { &whole[..whole.len() - ROOT_BODY.len()] } else { whole });
     }
 
-    #[inline]
     pub(super) fn prebuilt(&self, out: &mut Vec<u8>, reply: Reply, answer: &Prebuilt) {
         if reply.keep_alive == KeepAlive::Implicit && !reply.head_only {
             out.extend_from_slice(&answer.whole);

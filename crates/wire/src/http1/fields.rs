@@ -30,7 +30,6 @@ pub enum FieldError {
 }
 
 /// Returns the position of the colon after the name, or `None` if the input ends first.
-#[inline]
 pub(super) fn name_end(bytes: &[u8]) -> Result<Option<usize>, FieldError> {
     let end = bytes.iter().position(|&byte| !is_token_byte(byte)).unwrap_or(bytes.len());
     match &bytes[end..] {
@@ -47,7 +46,6 @@ pub(super) fn name_end(bytes: &[u8]) -> Result<Option<usize>, FieldError> {
 }
 
 /// Returns the position of the CRLF after a text (HTAB, SP, visible characters, obs-text); `None` if it is missing.
-#[inline]
 pub(super) fn text_end(bytes: &[u8]) -> Result<Option<usize>, FieldError> {
     let mut at = control_at(bytes);
     loop {
@@ -67,7 +65,6 @@ pub(super) fn text_end(bytes: &[u8]) -> Result<Option<usize>, FieldError> {
 }
 
 /// Returns the first control character's position, or the input's length if it has none. Reads eight bytes at a time.
-#[inline]
 fn control_at(bytes: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;
@@ -90,7 +87,6 @@ pub(crate) fn is_control(byte: u8) -> bool {
 }
 
 /// Whether a byte may be part of a token. Source: RFC 9110, section 5.6.2.
-#[inline]
 pub(crate) fn is_token_byte(byte: u8) -> bool {
     const TABLE: [bool; 256] = {
         let mut table = [false; 256];

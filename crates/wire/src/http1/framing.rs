@@ -112,7 +112,6 @@ pub(super) enum Field {
 }
 
 impl Field {
-    #[inline]
     pub(super) fn from_name(name: &[u8]) -> Option<Field> {
         let (field, expect): (Field, &[u8]) = match name.len() {
             10 => (Field::Connection, b"connection"),
@@ -125,7 +124,6 @@ impl Field {
 }
 
 /// Whether `name` equals `expect`, ignoring case. `expect` must be in lower case and as long as `name`: 8 to 24 bytes.
-#[inline]
 fn is_token_of(name: &[u8], expect: &[u8]) -> bool {
     // Setting this bit makes upper-case letters lower-case and turns no other byte of a token into a letter or hyphen.
     const SMALL: u64 = 0x2020_2020_2020_2020;
@@ -155,7 +153,6 @@ impl Remaining {
     }
 
     /// Reads the next part of the body. Returns the number of bytes used if the body is complete, or `None`.
-    #[inline]
     pub(super) fn read(
         &mut self,
         limits: &Limits,

@@ -62,7 +62,6 @@ struct KnownHead {
 }
 
 impl Memo {
-    #[inline]
     fn find(&mut self, asked: RequestMethod, bytes: &[u8], limits: &Limits, room: usize) -> Option<(Head, usize)> {
         for offset in 0..MEMO_HEADS {
             let index = (self.recent + offset) % MEMO_HEADS;
@@ -126,7 +125,6 @@ impl ResponseReader {
     /// Reads `bytes`, the next part of the response to `asked`, and passes body data to `body` as slices of `bytes`.
     /// Skips interim responses (1xx). Returns the number of bytes used and the response, or `None` if it is incomplete.
     /// The next call must start with the first unused byte. Fails, also on all later calls, if RFC 9112 is violated.
-    #[inline]
     pub fn read(
         &mut self,
         memo: &mut Memo,

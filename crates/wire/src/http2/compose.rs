@@ -5,7 +5,6 @@ use super::frame_head::{FrameKind, flags};
 use super::settings::Settings;
 
 /// Appends the head of a frame. `bytes` is the size of the payload, which must be below 2^24.
-#[inline]
 pub fn push_frame_head(out: &mut Vec<u8>, bytes: usize, kind: FrameKind, flags: u8, stream: u32) {
     let [_, a, b, c] = (bytes as u32).to_be_bytes();
     let [d, e, f, g] = stream.to_be_bytes();
@@ -52,7 +51,6 @@ pub fn push_go_away(out: &mut Vec<u8>, last: u32, code: ErrorCode) {
 }
 
 /// Appends a field block in HEADERS and CONTINUATION frames of up to `frame_bytes`, the peer's SETTINGS_MAX_FRAME_SIZE.
-#[inline]
 pub fn push_headers(out: &mut Vec<u8>, stream: u32, block: &[u8], ends: bool, frame_bytes: u32) {
     let mut flag = if ends { flags::END_STREAM } else { 0 };
     let mut kind = FrameKind::HEADERS;
@@ -68,7 +66,6 @@ pub fn push_headers(out: &mut Vec<u8>, stream: u32, block: &[u8], ends: bool, fr
 }
 
 /// Appends a DATA frame. `data` must fit the peer's windows and SETTINGS_MAX_FRAME_SIZE.
-#[inline]
 pub fn push_data(out: &mut Vec<u8>, stream: u32, data: &[u8], ends: bool) {
     push_frame_head(out, data.len(), FrameKind::DATA, if ends { flags::END_STREAM } else { 0 }, stream);
     out.extend_from_slice(data);

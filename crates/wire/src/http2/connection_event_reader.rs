@@ -154,7 +154,6 @@ impl Reader {
     /// Reads up to the next event. Returns the number of bytes used and the event, or `None` if it is incomplete. The
     /// next call must start with the first unused byte. Events do not depend on how the stream is split, except that
     /// DATA arrives in pieces. Fails, also on all later calls, if the bytes violate RFC 9113.
-    #[inline]
     pub fn read<'a>(&'a mut self, bytes: &'a [u8]) -> Result<(usize, Option<Event<'a>>), ConnectionError> {
         let (used, found) = self.find(bytes).inspect_err(|error| self.state = State::Failed(*error))?;
         let event = found.map(|(event, place, range)| {

@@ -54,7 +54,6 @@ pub(super) struct FieldRules {
 
 impl FieldRules {
     /// Checks the next field. Returns whether it is a pseudo-header field.
-    #[inline]
     pub(super) fn is_pseudo(&mut self, name: &[u8], value: &[u8]) -> bool {
         let has_control = value.iter().any(|&byte| is_control(byte));
         if has_control || value.trim_ascii().len() != value.len() {

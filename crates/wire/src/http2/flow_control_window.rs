@@ -16,13 +16,11 @@ impl SendWindow {
     }
 
     /// Available credit in bytes; 0 if negative.
-    #[inline]
     pub fn available(&self) -> u32 {
         self.0.max(0) as u32
     }
 
     /// Takes up to `wanted` bytes from the window and returns the number taken.
-    #[inline]
     pub fn take(&mut self, wanted: u32) -> u32 {
         let taken = wanted.min(self.available());
         self.0 -= i64::from(taken);
@@ -56,21 +54,18 @@ impl ReceiveWindow {
     }
 
     /// Counts bytes consumed on arrival. Fails like [`Self::count_received`] and returns credit like [`Self::consume`].
-    #[inline]
     pub fn receive(&mut self, bytes: u32) -> Result<u32, ConnectionError> {
         self.count_received(bytes)?;
         Ok(self.consume(bytes))
     }
 
     /// Counts received bytes that are consumed later. Fails if the peer sent more than the window allows.
-    #[inline]
     pub fn count_received(&mut self, bytes: u32) -> Result<(), ConnectionError> {
         self.received = self.received.saturating_add(bytes);
         if self.received > self.size { Err(ConnectionError::WindowExceeded) } else { Ok(()) }
     }
 
     /// Counts consumed bytes. Returns the credit for the peer, in bytes: 0 until over half of the window is consumed.
-    #[inline]
     pub fn consume(&mut self, bytes: u32) -> u32 {
         self.consumed += bytes;
         if self.consumed <= self.size / 2 {

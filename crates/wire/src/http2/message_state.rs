@@ -30,13 +30,11 @@ impl Incoming {
     }
 
     /// Whether the next HEADERS frame is a head; otherwise it is a trailer section.
-    #[inline]
     pub fn awaits_head(&self) -> bool {
         self.phase == Phase::Head
     }
 
     /// Takes a head of the response to `asked`. An interim head has no effect, but must not end the stream.
-    #[inline]
     pub fn response(&mut self, head: ResponseHead, asked: RequestMethod, ends: bool) -> Result<(), FieldError> {
         if head.is_interim() {
             return if ends { Err(FieldError::ENDING) } else { Ok(()) };
@@ -49,7 +47,6 @@ impl Incoming {
     }
 
     /// Takes a piece of the body. Fails if no final head has arrived, or if the body is not as long as declared.
-    #[inline]
     pub fn data(&mut self, bytes: usize, ends: bool) -> Result<(), FieldError> {
         if self.phase == Phase::Head {
             return Err(FieldError::EARLY_DATA);
@@ -67,7 +64,6 @@ impl Incoming {
     }
 
     /// Whether the message has ended, with its body or its trailer section.
-    #[inline]
     pub fn is_complete(&self) -> bool {
         self.phase == Phase::Complete
     }

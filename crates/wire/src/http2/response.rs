@@ -87,7 +87,6 @@ impl ResponseDecoder {
     }
 
     /// Reads a head like [`ResponseHead::read`].
-    #[inline]
     pub fn read(&mut self, block: &[u8], limits: &Limits) -> Result<Result<ResponseHead, FieldError>, ConnectionError> {
         for offset in 0..KNOWN_BLOCKS {
             let index = (self.recent + offset) % KNOWN_BLOCKS;

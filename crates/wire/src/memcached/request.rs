@@ -27,7 +27,6 @@ pub struct Keys<'a> {
 impl<'a> Iterator for Keys<'a> {
     type Item = &'a [u8];
 
-    #[inline]
     fn next(&mut self) -> Option<&'a [u8]> {
         let (word, rest) = next_word(self.words)?;
         self.words = rest;
@@ -211,7 +210,6 @@ impl RequestReader {
 
     /// Reads the next request from `bytes`, the unused part of the stream. The next call must get the bytes after
     /// `used`, plus new ones if the result is [`Read::Need`]. Results do not depend on how the stream is split.
-    #[inline]
     pub fn read<'a>(&mut self, bytes: &'a [u8]) -> Read<'a> {
         // Fast path for most requests: one key, received whole.
         if let State::Line(0) = self.state
@@ -234,7 +232,6 @@ impl RequestReader {
     }
 
     /// Reads `get key\r\n`. Returns `None` for any other request.
-    #[inline]
     fn read_single_get<'a>(&mut self, bytes: &'a [u8]) -> Option<Read<'a>> {
         let rest = bytes.strip_prefix(b"get ")?;
         let shown = &rest[..rest.len().min(self.limits.key_bytes + 2).min(self.limits.line_bytes.saturating_sub(4))];
@@ -337,7 +334,6 @@ impl RequestReader {
     }
 }
 
-#[inline]
 fn next_word(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let start = line.iter().position(|&byte| byte != b' ')?;
     let line = &line[start..];

@@ -58,7 +58,6 @@ impl ResponseReader {
     /// Reads the next `bytes` of the response to `expected`, which must not change within a response, and passes events
     /// to `sink`. Returns the response and the number of bytes used, or `None` if it is incomplete. Results do not
     /// depend on how the stream is split. Fails, also on all later calls, if the bytes do not fit the request.
-    #[inline]
     pub fn read(
         &mut self,
         expected: Expected<'_>,
@@ -76,7 +75,6 @@ impl ResponseReader {
     }
 }
 
-#[inline]
 fn parse_line(
     limits: &Limits,
     has_value: bool,

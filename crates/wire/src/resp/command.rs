@@ -21,7 +21,6 @@ macro_rules! names {
             }
 
             /// Whether the command accepts `count` words, including its name. Source: `COMMAND INFO` of Redis 7.0.15.
-            #[inline]
             pub fn takes(self, count: usize) -> bool {
                 match self { $(Name::$name => ($least..=$most).contains(&count)),* }
             }
@@ -67,7 +66,6 @@ names! {
 
 impl Name {
     /// Parses a command name, ignoring case. `None` if the command is not supported.
-    #[inline]
     pub fn parse(name: &[u8]) -> Option<Name> {
         // Fast path for the most frequent commands.
         match name {

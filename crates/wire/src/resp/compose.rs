@@ -25,7 +25,6 @@ pub fn compose_request(out: &mut Vec<u8>, arguments: &[&[u8]]) {
 }
 
 /// Appends a bulk string that contains `data`.
-#[inline]
 pub fn compose_bulk(out: &mut Vec<u8>, data: &[u8]) {
     push_count(out, b'$', data.len() as u64);
     out.extend_from_slice(data);
@@ -47,7 +46,6 @@ pub fn compose_integer(out: &mut Vec<u8>, value: i64) {
 }
 
 /// Appends null: `$-1`, or `_` in RESP3.
-#[inline]
 pub fn compose_null(out: &mut Vec<u8>, version: Version) {
     out.extend_from_slice(match version {
         Version::Two => b"$-1\r\n",

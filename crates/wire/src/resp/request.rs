@@ -25,7 +25,6 @@ impl<'b: 'r, 'r> Request<'b, 'r> {
     }
 
     /// The argument at this index; empty if out of range. Index 0 is the name.
-    #[inline]
     pub fn argument(&self, index: usize) -> &'r [u8] {
         self.places.get(index).map_or(b"", |place| self.at(place))
     }
@@ -45,7 +44,6 @@ impl<'b: 'r, 'r> Request<'b, 'r> {
     }
 
     /// Returns the command. Fails with [`Refusal::UnknownCommand`] or [`Refusal::WrongCount`]; the stream stays usable.
-    #[inline]
     pub fn command(&self) -> Result<Name, Refusal> {
         let name = Name::parse(self.argument(0)).ok_or(Refusal::UnknownCommand)?;
         if name.takes(self.count()) { Ok(name) } else { Err(Refusal::WrongCount(name)) }

@@ -13,7 +13,6 @@ pub enum Indexing {
 }
 
 /// Appends a field by its index in the tables. Source: RFC 7541, section 6.1.
-#[inline]
 pub fn push_indexed(out: &mut Vec<u8>, index: usize) {
     push_integer(out, 0x80, 7, index);
 }
@@ -53,7 +52,6 @@ pub fn push_string(out: &mut Vec<u8>, text: &[u8]) {
 }
 
 /// Appends a string without the Huffman code, which is faster.
-#[inline]
 pub fn push_text(out: &mut Vec<u8>, text: &[u8]) {
     push_integer(out, 0x00, 7, text.len());
     out.extend_from_slice(text);
@@ -65,7 +63,6 @@ pub fn push_table_size(out: &mut Vec<u8>, bytes: usize) {
 }
 
 /// Appends an integer after `pattern`, with a prefix of `bits` bits. Source: RFC 7541, section 5.1.
-#[inline]
 fn push_integer(out: &mut Vec<u8>, pattern: u8, bits: u32, value: usize) {
     let max = (1 << bits) - 1;
     if value < max {
