@@ -139,7 +139,10 @@ fn lines<'a>(findings: &'a Findings, names: &[String]) -> Vec<Line<'a>> {
     };
     // Rows precede capacities, because a line takes the label of its first row.
     let rows = findings.rows.iter().chain(&findings.capacities);
-    let has_several = |line: &Line<'_>| matches!(line.points.as_slice(), [first, .., last] if last.rate_per_s > first.rate_per_s * (1.0 + SAME));
+    let has_several = |line: &Line<'_>| match line.points.as_slice() {
+        [first, .., last] => last.rate_per_s > first.rate_per_s * (1.0 + SAME),
+        _ => false,
+    };
     grouped(rows.filter_map(keyed)).into_iter().map(line).filter(has_several).collect()
 }
 
