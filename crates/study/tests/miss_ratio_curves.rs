@@ -109,8 +109,8 @@ fn mistakes_are_named() {
     assert_eq!(
         mistakes("kind = \"miss-ratio\"", "kind = \"line\"\ny = \"hit_ratio\"\npolicies = []"),
         [
-            "16:12: `policies` does not apply to a figure of kind `line`",
-            "18:8: `unit` does not apply to a figure of kind `line`",
+            "16:12: `figure.policies` does not apply to a figure of kind `line`",
+            "18:8: `figure.unit` does not apply to a figure of kind `line`",
         ]
     );
 }
