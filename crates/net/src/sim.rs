@@ -93,7 +93,7 @@ impl Sim {
             connections: Slots::new(config.connections),
             config: config.clone(),
             network,
-            dice: Dice::new(seed),
+            dice: Dice(seed),
             now: 0,
             agenda: BTreeMap::new(),
             written: 0,

@@ -45,13 +45,9 @@ impl Network {
 
 /// SplitMix64 (Steele, Lea and Flood 2014), which needs no other crate of the workspace.
 #[derive(Clone, Debug)]
-pub(super) struct Dice(u64);
+pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -82,12 +78,12 @@ mod tests {
 
     #[test]
     fn dice_stay_in_range_and_are_reproducible() {
-        let mut dice = Dice::new(1);
-        assert_eq!(Dice::new(0).next(), 0xe220_a839_7b1d_cdaf);
+        let mut dice = Dice(1);
+        assert_eq!(Dice(0).next(), 0xe220_a839_7b1d_cdaf);
         let throws: Vec<u64> = (0..1000).map(|_| dice.within(&(3..=5))).collect();
         assert!((3..=5).all(|side| throws.contains(&side)) && throws.iter().all(|side| (3..=5).contains(side)));
         assert_eq!(dice.within(&(7..=7)), 7);
-        let mut again = Dice::new(1);
+        let mut again = Dice(1);
         assert_eq!(throws, (0..1000).map(|_| again.within(&(3..=5))).collect::<Vec<_>>());
         assert!(!dice.happens(0.0) && dice.happens(1.0));
     }
