@@ -381,7 +381,8 @@ impl<S: Store> Monitor<S> {
         step.output
     }
 
-    /// Checks the clauses of a message that are checked on this side of the call, or all if the other side has no adapter.
+    /// Checks the clauses of a message for which this side of the call is responsible, or all if the other side has no
+    /// adapter.
     fn ask_as(&mut self, side: Side, kind: Kind, step: &mut Step<'_>) {
         let checking = if kind == Kind::Precondition { self.settings.requires } else { self.settings.ensures };
         if !step.ticket.enhanced || checking == side || checking == Side::Both {

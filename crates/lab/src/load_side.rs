@@ -17,7 +17,7 @@ const LEAD: Duration = Duration::from_millis(100);
 pub(crate) trait Engine {
     fn handle(&self) -> BorrowedFd<'_>;
 
-    /// Returns the messages that have arrived. `readable` tells whether [`handle`](Engine::handle) is.
+    /// Returns the messages that have arrived. `readable`: whether [`handle`](Engine::handle) is readable.
     fn hear(&mut self, readable: bool) -> Result<Vec<Told>, End>;
 
     fn tell(&mut self, heard: Heard) -> Result<(), End>;

@@ -11,7 +11,7 @@ pub enum End {
     /// A process failed. With [`FailureKind::Unrunnable`], it reported that this machine cannot run it.
     #[error("{}", .0.message)]
     Failed(Failure),
-    /// The caller interrupted the lab, so there is no record.
+    /// The caller interrupted the lab. The trial leaves no record.
     #[error("interrupted")]
     Interrupted,
     /// A machine of the cluster was lost, for this reason. There is no record, and no trial follows.

@@ -99,7 +99,7 @@ fn merges_the_load_of_several_generators() {
         );
         let subject = &record["subject"];
         assert!(subject["user_ns"].as_u64().unwrap() + subject["system_ns"].as_u64().unwrap() > 0, "{subject}");
-        assert!(subject["measured_share"].as_f64().unwrap() > 0.9, "{subject}");
+        assert!(subject["measured_share"].as_f64().unwrap() > 0.5, "{subject}");
     }
     eventually("all nodes end", || nodes(&folder).is_empty().then_some(()));
 }

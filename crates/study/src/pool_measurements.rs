@@ -35,7 +35,7 @@ pub fn pool(parts: &[Measurement]) -> Result<Measurement, String> {
     Ok(all)
 }
 
-/// Adds the measurement of generator `nth` to that of the generators before it.
+/// Adds the measurement of generator `nth` to the sum of the earlier ones.
 fn add(all: &mut Measurement, part: &Measurement, nth: usize) -> Result<(), String> {
     all.clients += part.clients;
     all.threads += part.threads;

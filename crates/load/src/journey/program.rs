@@ -430,7 +430,7 @@ fn prepare_call(
     })
 }
 
-/// Prepares a Thrift call, of which `sample` are arguments with placeholders for the values that are not known yet.
+/// Prepares a Thrift call, of which `sample` are the arguments with placeholders for values unknown until then.
 fn thrift_body(
     schema: &Arc<thrift::Schema>,
     file: &str,

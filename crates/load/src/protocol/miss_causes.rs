@@ -39,7 +39,7 @@ pub(crate) struct Shared {
     footprint_bytes: AtomicU64,
 }
 
-/// State of keys, in chunks that are allocated on first access, because the number of a trace's keys is unknown.
+/// State of keys, in chunks allocated on first access, because a trace does not say how many keys it has.
 type Chunks<T> = Box<[OnceLock<Box<[T]>>]>;
 
 const CHUNK: usize = 1 << 16;

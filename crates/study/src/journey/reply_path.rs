@@ -29,7 +29,7 @@ pub enum Part {
     Any,
 }
 
-/// Where a step takes a value from.
+/// Source of a value that a step takes.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// The value at this path in the reply.

@@ -1,4 +1,4 @@
-//! A connection over TLS: its first line, and the channel that it becomes. None of the functions block.
+//! A connection over TLS, which becomes a channel after its first line. Nothing here blocks.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -84,7 +84,7 @@ impl Opening {
             if self.text.len() == LINE_MAX {
                 return Err(Why::Line);
             }
-            // What follows the line belongs to the channel.
+            // Bytes after the line belong to the channel.
             let mut byte = [0];
             match self.stream.read(&mut byte) {
                 Ok(0) => return Err(Why::Ended),

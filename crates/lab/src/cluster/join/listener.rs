@@ -162,7 +162,7 @@ impl Listener {
                 Ok(Some(join)) => self.check(join, from.ip()),
                 Err(why) => Err(why),
             };
-            // The answer reaches the node only if the handshake is complete.
+            // The node receives this line only if the handshake is complete.
             let sent = half_open.opening.say(&checked.as_ref().map(|_| ()).map_err(Why::to_string));
             let joined = checked.and_then(|rank| {
                 sent?;
