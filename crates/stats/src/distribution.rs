@@ -224,8 +224,10 @@ mod tests {
     #[test]
     fn means_are_integrals_of_quantiles() {
         for law in LAWS {
-            let parts = 1_000_000;
-            let sum = (0..parts).map(|part| law.quantile((f64::from(part) + 0.5) / f64::from(parts))).sum::<f64>();
+            // With equal steps of the cube root of 1 - p, few parts are enough for heavy tails.
+            let parts = 10_000;
+            let roots = (0..parts).map(|part| (f64::from(part) + 0.5) / f64::from(parts));
+            let sum = roots.map(|root| 3.0 * root.powi(2) * law.quantile(1.0 - root.powi(3))).sum::<f64>();
             let (mean, expected) = (law.mean(), sum / f64::from(parts));
             assert!((mean / expected - 1.0).abs() < 1e-3, "{law:?}: {mean}, expected {expected}");
         }
