@@ -148,7 +148,8 @@ pub fn run_with_events(
                 })
             }
         }
-        _ => Box::new(move |task, _| drive(task, backend, Pingpong::default(), 0)),
+        (Target::Pingpong { .. }, ..) => Box::new(move |task, _| drive(task, backend, Pingpong::default(), 0)),
+        (Target::Cache { .. } | Target::Journey { .. }, ..) => unreachable!("they have keys, or a plan"),
     };
     let control = Control::new(spec, workers);
     let cpu_before = net::thread_and_process::process_cpu_ns();
