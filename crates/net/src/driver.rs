@@ -141,8 +141,8 @@ pub trait Driver {
     /// Requests one [`Event::Sent`] once the kernel has taken all bytes and accepts more, for streams sent in pieces.
     fn notify_when_sent(&mut self, conn: Conn);
 
-    /// Stops or resumes receiving. Data that the kernel has handed over may still arrive (with back-pressure, at most
-    /// `Config::receive_bytes`). Pausing can delay the end of the stream, but not [`Event::Closed`].
+    /// Stops or resumes receiving. Data that the kernel has handed over may still arrive (with back-pressure, less than
+    /// twice `Config::receive_bytes`). Pausing can delay the end of the stream, but not [`Event::Closed`].
     fn pause_reads(&mut self, conn: Conn, paused: bool);
 
     /// Sends the remaining bytes, then ends the stream (half-close). Receiving continues. Once the peer's stream has

@@ -1,9 +1,10 @@
 //! The io_uring driver: one system call per turn submits all sends, fetches all completions and waits. A multishot
 //! receive per connection stays active and uses buffers of a shared pool. With back-pressure
-//! (`Config::pause_reads_above_bytes`), each receive is submitted separately instead, which costs no additional system
-//! calls. Sends wait until the next turn. The kernel completes each send while it takes the entry, so afterwards it
-//! uses only memory of the pool. If a socket accepts no more, the remaining bytes wait in the connection until a poll
-//! reports room.
+//! (`Config::pause_reads_above_bytes`), it ends after `Config::receive_bytes`, so that little arrives while reads are
+//! paused. Before Linux 6.17, which added this limit, each receive is submitted separately instead. Neither costs
+//! additional system calls. Sends wait until the next turn. The kernel completes each send during submission, so
+//! afterwards it uses only memory of the pool. If a socket accepts no more, the remaining bytes wait in the connection
+//! until a poll reports room.
 //!
 //! Sockets are not registered with the ring: an experiment gained 0.1 % per ping-pong at 40 connections and 0.3 % at
 //! 400, less than the noise. A slot becomes free only when the kernel has no operation left for its connection.
@@ -14,7 +15,7 @@ mod receive_buffers;
 mod ring;
 mod tag;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, OwnedFd};
@@ -26,7 +27,7 @@ use rustix::net::Shutdown;
 use self::connection::{Connection, Phase, operation};
 use self::listening::Listening;
 use self::receive_buffers::Buffers;
-use self::ring::{Completion, Ring};
+use self::ring::{Completion, Receives, Ring};
 use self::tag::Kind;
 use crate::address::Address;
 use crate::connection_slots::Slots;
@@ -43,6 +44,8 @@ use crate::thread_and_process::monotonic_ns;
 const RECEIVE_BYTES_MAX: usize = 2 << 20;
 /// Maximum size of a send in bytes. The kernel sends at most just under 2 GiB at once and does not report short sends.
 const SEND_BYTES_MAX: usize = 1 << 30;
+/// Stands for [`Uring::lent_bytes`] in [`Data`].
+const HELD_BACK: u32 = u32::MAX;
 /// Maximum capacity of an outgoing buffer that is kept for reuse, in bytes.
 const OUTGOING_KEPT_BYTES: usize = 64 << 10;
 
@@ -65,6 +68,10 @@ pub struct Uring {
     /// Unused outgoing buffers. A connection has a buffer only while it sends, so there is one per sender in a turn.
     spare: Vec<Outgoing>,
     lent_buffer: Option<u16>,
+    /// Bytes of connections with too many unsent bytes, received before the kernel stopped: for each connection less
+    /// than twice `Config::receive_bytes`.
+    held_back: HashMap<Conn, Vec<u8>>,
+    lent_bytes: Vec<u8>,
     /// Error for the next turn to return if no connection can be accepted and none is open; otherwise `None`.
     out_of_room: Option<Errno>,
     /// Whether a turn failed, so that the queue may contain entries that the kernel has not taken.
@@ -75,6 +82,15 @@ pub struct Uring {
 impl Uring {
     /// Creates a driver. Fails if the kernel lacks or forbids required features, all of which Linux 6.1 has.
     pub fn new(config: &Config) -> io::Result<Self> {
+        Self::with_features(config, true)
+    }
+
+    /// Creates a driver like [`Self::new`] that uses only features of Linux 6.1.
+    pub fn with_oldest_features(config: &Config) -> io::Result<Self> {
+        Self::with_features(config, false)
+    }
+
+    fn with_features(config: &Config, newer: bool) -> io::Result<Self> {
         let connections = config.connections;
         if connections > tag::SLOTS_MAX || u32::try_from(config.receive_bytes).is_err() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many connections or bytes for one receive"));
@@ -86,8 +102,11 @@ impl Uring {
         // Room for one completion per buffer and two per connection.
         let completions = (count + 2 * connections + 16).min(1 << 15).next_power_of_two() as u32;
         let mut ring = Ring::new(submissions, completions, Buffers::new(count as u16, receive_bytes)?)?;
-        if receives_again(config) {
+        if config.pause_reads_above_bytes == usize::MAX {
+            ring.receives = Receives::Multishot { limit_bytes: 0 };
             ring.buffers.hand_over(count);
+        } else if newer && ring.can_limit_receives()? {
+            ring.receives = Receives::Multishot { limit_bytes: receive_bytes as u32 };
         }
         precise_waits::precise_timers();
         Ok(Self {
@@ -105,6 +124,8 @@ impl Uring {
             waiting_for_slot: VecDeque::new(),
             spare: Vec::with_capacity(connections),
             lent_buffer: None,
+            held_back: HashMap::new(),
+            lent_bytes: Vec::new(),
             out_of_room: None,
             failed: false,
             config: Config { receive_bytes, ..config.clone() },
@@ -115,7 +136,7 @@ impl Uring {
     fn insert_connection(&mut self, socket: OwnedFd, phase: Phase) -> io::Result<Conn> {
         let connection = Connection { socket: Some(socket), phase, ..Connection::default() };
         let conn = self.connections.insert(connection).map_err(|_| socket::no_slot(self.config.connections))?;
-        // Receives that are not multishot hold one buffer each, so no more buffers than connections are needed.
+        // One buffer per connection suffices: a receive without a buffer is submitted again in the next turn.
         self.ring.buffers.hand_over(self.connections.len());
         self.change(conn);
         Ok(conn)
@@ -146,6 +167,7 @@ impl Uring {
 
     fn remove(&mut self, conn: Conn) -> Option<OwnedFd> {
         let mut connection = self.connections.remove(conn)?;
+        self.held_back.remove(&conn);
         assert!(connection.armed == 0, "the kernel still has operations on this connection");
         // After a failure, the buffer is kept, because the kernel may use it until the ring is dropped.
         let capacity = connection.outgoing.capacity();
@@ -209,7 +231,7 @@ impl Uring {
             let (op, tag) = (operation(kind), tag::connection_tag(kind, conn));
             if wanted & !connection.armed & op != 0 {
                 match kind {
-                    Kind::Receive => self.ring.receive(socket.as_fd(), receives_again(&self.config), tag)?,
+                    Kind::Receive => self.ring.receive(socket.as_fd(), tag)?,
                     Kind::Writable => self.ring.poll(socket.as_fd(), PollFlags::OUT, false, tag)?,
                     _ => self.ring.poll(socket.as_fd(), PollFlags::empty(), true, tag)?,
                 }
@@ -272,8 +294,13 @@ impl Uring {
     fn after_send(&mut self, conn: Conn) {
         let Some(connection) = self.connections.get_mut(conn) else { return };
         connection.outgoing.consume(std::mem::take(&mut connection.sending));
-        if let Some(reason) = connection.broken {
+        if connection.broken.is_some() {
             connection.outgoing.clear();
+        }
+        if !self.held_back.is_empty() && !connection.is_slow(&self.config) && self.held_back.contains_key(&conn) {
+            self.pending_events.push_back(Event::Data(conn, Data { buffer: HELD_BACK, len: 0 }));
+        }
+        if let Some(reason) = connection.broken {
             if connection.phase == Phase::Open && connection.armed & operation(Kind::Receive) != 0 {
                 if let Some(socket) = &connection.socket {
                     let _ = rustix::net::shutdown(socket, Shutdown::Both); // Fails if the socket is already shut down.
@@ -336,14 +363,20 @@ impl Uring {
     fn received(&mut self, conn: Conn, done: Completion) -> Option<Event> {
         let connection = self.connections.get_mut(conn)?;
         let is_open = connection.phase == Phase::Open;
+        let is_slow = connection.is_slow(&self.config);
         if let Some(buffer) = done.buffer() {
             if is_open && done.result > 0 {
-                self.lent_buffer = Some(buffer);
-                return Some(Event::Data(conn, Data { buffer: buffer.into(), len: done.result as u32 }));
+                if !is_slow {
+                    self.lent_buffer = Some(buffer);
+                    return Some(Event::Data(conn, Data { buffer: buffer.into(), len: done.result as u32 }));
+                }
+                let bytes = self.ring.buffers.get(buffer, done.result as usize);
+                self.held_back.entry(conn).or_default().extend_from_slice(bytes);
             }
             self.ring.buffers.give_back(buffer);
         }
-        if !is_open {
+        // The end of the stream waits with the bytes before it; a later receive reports it again.
+        if !is_open || (is_slow && done.result >= 0) {
             return None;
         }
         let reason = match (done.error(), connection.broken) {
@@ -359,6 +392,13 @@ impl Uring {
         };
         self.finish(conn, reason);
         None
+    }
+
+    /// Returns the held bytes as an event, unless the connection was closed in the meantime.
+    fn lend_held_back(&mut self, conn: Conn) -> Option<Event> {
+        self.connections.get_mut(conn).filter(|connection| connection.phase == Phase::Open)?;
+        self.lent_bytes = self.held_back.remove(&conn)?;
+        Some(Event::Data(conn, Data { buffer: HELD_BACK, len: self.lent_bytes.len() as u32 }))
     }
 
     fn writable(&mut self, conn: Conn, done: Completion) -> Option<Event> {
@@ -394,11 +434,6 @@ impl Uring {
         self.finish(conn, reason.unwrap_or(if in_order { CloseReason::Local } else { CloseReason::Reset }));
         None
     }
-}
-
-/// Whether each connection uses one multishot receive instead of separate receives.
-fn receives_again(config: &Config) -> bool {
-    config.pause_reads_above_bytes == usize::MAX
 }
 
 impl Driver for Uring {
@@ -529,8 +564,13 @@ impl Driver for Uring {
         }
         loop {
             if let Some(event) = self.pending_events.pop_front() {
-                if let Event::Closed(conn, _) = event {
-                    self.remove(conn);
+                match event {
+                    Event::Closed(conn, _) => drop(self.remove(conn)),
+                    Event::Data(conn, _) => match self.lend_held_back(conn) {
+                        None => continue,
+                        event => return event,
+                    },
+                    _ => {}
                 }
                 return Some(event);
             }
@@ -550,6 +590,9 @@ impl Driver for Uring {
     }
 
     fn bytes(&self, data: Data) -> &[u8] {
+        if data.buffer == HELD_BACK {
+            return &self.lent_bytes[..data.len as usize];
+        }
         assert!(self.lent_buffer.is_some_and(|lent| u32::from(lent) == data.buffer), "the bytes of an earlier event");
         self.ring.buffers.get(data.buffer as u16, data.len as usize)
     }

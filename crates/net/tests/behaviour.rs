@@ -1,5 +1,6 @@
 //! Tests the behavior that all backends share. One driver connects to itself, over loopback or the simulated network.
 
+use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 use rustix::net::SendFlags;
@@ -16,6 +17,9 @@ macro_rules! suite {
         mod epoll { $(#[test] fn $name() { super::$name(&crate::harness::OpenEpoll) })* }
         mod uring { $(#[test] fn $name() {
             if crate::harness::has_uring() { super::$name(&crate::harness::OpenUring) }
+        })* }
+        mod oldest_uring { $(#[test] fn $name() {
+            if crate::harness::has_uring() { super::$name(&crate::harness::OpenOldestUring) }
         })* }
         mod epoll_on_unix { $(#[test] fn $name() {
             super::$name(&crate::harness::OnUnix::new(crate::harness::OpenEpoll))
@@ -42,6 +46,7 @@ suite!(
     a_graceful_close_sends_what_is_left,
     a_slow_reader_fills_the_sender,
     a_slow_reader_pauses_reads,
+    received_bytes_wait_for_a_slow_reader,
     a_stream_goes_on_when_all_is_sent,
     what_is_sent_is_told_at_once,
     paused_reads_wait,
@@ -368,6 +373,34 @@ fn a_slow_reader_pauses_reads<O: Opener>(open: &O) {
         answered == asked * 600
     });
     assert_eq!(taken, asked);
+}
+
+/// The server exceeds the limit of unsent bytes after the client's bytes arrived and before their event.
+fn received_bytes_wait_for_a_slow_reader<O: Opener>(open: &O) {
+    let config = Config { send_bytes_max: 16 << 20, receive_bytes: 1_000, pause_reads_above_bytes: 10_000, ..CONFIG };
+    let mut pair = Pair::new(open, &config);
+    let (client, server, large) = (pair.client, pair.server, large::<O>(16 << 20));
+    pair.driver.pause_reads(client, true);
+    settle(&mut pair.driver, |_, event| panic!("{event:?}"));
+    pair.driver.send(client, b"first").unwrap();
+    let soon = pair.driver.now() + 1_000_000_000;
+    pair.driver.turn(Some(soon)).unwrap();
+    pair.driver.send(server, &vec![9; large]).unwrap();
+    let (client_received, at_server) = (Cell::new(0), RefCell::new(Vec::new()));
+    let see = |driver: &mut O::Driver, event| match event {
+        Event::Data(conn, data) if conn == server => at_server.borrow_mut().extend(driver.bytes(data)),
+        Event::Data(_, data) => client_received.set(client_received.get() + driver.bytes(data).len()),
+        Event::EndOfStream(conn) if conn == server => at_server.borrow_mut().push(b'.'),
+        other => panic!("{other:?}"),
+    };
+    settle(&mut pair.driver, see);
+    assert!(at_server.borrow().is_empty());
+    pair.driver.send(client, b" second").unwrap();
+    pair.driver.end_stream(client);
+    settle(&mut pair.driver, see);
+    pair.driver.pause_reads(client, false);
+    settle(&mut pair.driver, see);
+    assert_eq!((str::from_utf8(&at_server.take()), client_received.get()), (Ok("first second."), large));
 }
 
 fn large_transfers_both_ways<O: Opener>(open: &O) {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::harness::{OnUnix, OpenEpoll, OpenSim, OpenUring, Opener, has_uring};
+use crate::harness::{OnUnix, OpenEpoll, OpenOldestUring, OpenSim, OpenUring, Opener, has_uring};
 use net::sim::Network;
 use net::{Close, CloseReason, Config, Conn, Driver, Event, SendError};
 use proptest::prelude::*;
@@ -312,6 +312,13 @@ proptest! {
     fn uring(ops in ops(), pause in pause()) {
         if has_uring() {
             run(&OpenUring, pause, &ops);
+        }
+    }
+
+    #[test]
+    fn oldest_uring(ops in ops(), pause in pause()) {
+        if has_uring() {
+            run(&OpenOldestUring, pause, &ops);
         }
     }
 

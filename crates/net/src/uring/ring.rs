@@ -19,6 +19,10 @@ use crate::thread_and_process::monotonic_ns;
 const GROUP: u16 = 0;
 /// Receive flag: wait for readiness before the first attempt to receive (`IORING_RECVSEND_POLL_FIRST`).
 const POLL_FIRST: u16 = 1;
+/// Receive flag: stay active after a completion (`IORING_RECV_MULTISHOT`).
+const MULTISHOT: u16 = 2;
+/// Position in words of `optlen` in `struct io_uring_sqe`: a multishot receive's limit in bytes since Linux 6.17.
+const LIMIT_WORD: usize = 11;
 const GET_EVENTS: u32 = 1;
 /// Tag of entries whose success is not reported.
 const TAG_QUIET: u64 = 0;
@@ -52,10 +56,20 @@ impl Completion {
     }
 }
 
+/// How connections receive.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Receives {
+    /// Each receive is submitted separately.
+    Separate,
+    /// A receive stays active until it has received at least `limit_bytes`, or without limit for 0.
+    Multishot { limit_bytes: u32 },
+}
+
 pub(super) struct Ring {
     /// The kernel's queues. Dropped before `buffers`, once the kernel no longer uses any buffer.
     queues: ManuallyDrop<IoUring>,
     pub(super) buffers: ManuallyDrop<Buffers>,
+    pub(super) receives: Receives,
     in_kernel: usize,
 }
 
@@ -85,7 +99,22 @@ impl Ring {
             let submitter = queues.submitter();
             submitter.register_buf_ring_with_flags(buffers.address(), buffers.count, GROUP, 0)?;
         }
-        Ok(Self { queues: ManuallyDrop::new(queues), buffers: ManuallyDrop::new(buffers), in_kernel: 0 })
+        Ok(Self {
+            queues: ManuallyDrop::new(queues),
+            buffers: ManuallyDrop::new(buffers),
+            receives: Receives::Separate,
+            in_kernel: 0,
+        })
+    }
+
+    /// Whether the kernel supports [`Receives::Multishot`] with a limit. Older kernels reject the limit before they
+    /// look up the socket, which does not exist.
+    pub(super) fn can_limit_receives(&mut self) -> io::Result<bool> {
+        self.start(receive_entry(Fd(-1), Receives::Multishot { limit_bytes: 1 }), 1)?;
+        let mut inbox = Vec::new();
+        self.enter(None)?;
+        self.reap(&mut inbox, |_| ())?;
+        Ok(inbox.iter().any(|done| done.error() == Some(Errno::BADF)))
     }
 
     /// Sends as much as the socket accepts at once. If that is all of `bytes`, a completion follows only if `told`.
@@ -105,15 +134,8 @@ impl Ring {
         unsafe { self.push(entry.user_data(tag)) }
     }
 
-    pub(super) fn receive(&mut self, socket: BorrowedFd<'_>, again: bool, tag: u64) -> io::Result<()> {
-        let socket = Fd(socket.as_raw_fd());
-        let entry = if again {
-            opcode::RecvMulti::new(socket, GROUP).build()
-        } else {
-            let receive = opcode::Recv::new(socket, std::ptr::null_mut(), 0).buf_group(GROUP).ioprio(POLL_FIRST);
-            receive.build().flags(Flags::BUFFER_SELECT)
-        };
-        self.start(entry, tag)
+    pub(super) fn receive(&mut self, socket: BorrowedFd<'_>, tag: u64) -> io::Result<()> {
+        self.start(receive_entry(Fd(socket.as_raw_fd()), self.receives), tag)
     }
 
     /// Polls `fd` for `flags`: once, or on each change if `again`.
@@ -228,6 +250,18 @@ impl Ring {
     }
 }
 
+fn receive_entry(socket: Fd, receives: Receives) -> Entry {
+    let (flag, limit_bytes) = match receives {
+        Receives::Separate => (POLL_FIRST, 0),
+        Receives::Multishot { limit_bytes } => (MULTISHOT, limit_bytes),
+    };
+    let receive = opcode::Recv::new(socket, std::ptr::null_mut(), 0).buf_group(GROUP).ioprio(flag);
+    let mut entry = receive.build().flags(Flags::BUFFER_SELECT);
+    // SAFETY: an entry has the layout of `struct io_uring_sqe`, which has 16 words.
+    unsafe { (&raw mut entry).cast::<u32>().add(LIMIT_WORD).write(limit_bytes) };
+    entry
+}
+
 impl Drop for Ring {
     fn drop(&mut self) {
         let drained = self.drain().is_ok() && self.in_kernel == 0;
@@ -244,7 +278,9 @@ impl Drop for Ring {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
     use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
 
     use super::*;
     use crate::driver::{Conn, Waker};
@@ -270,6 +306,30 @@ mod tests {
         let mut tags: Vec<u64> = inbox.iter().map(|done| done.tag).collect();
         tags.sort_unstable();
         assert_eq!(tags, (0..100).map(tag).collect::<Vec<_>>());
+        assert_eq!(ring.in_kernel, 0);
+    }
+
+    #[test]
+    fn multishot_receive_ends_at_its_limit() {
+        let Ok(mut ring) = Ring::new(4, 8, Buffers::new(8, 64).unwrap()) else {
+            return assert!(crate::probe().is_err());
+        };
+        if !ring.can_limit_receives().unwrap() {
+            return; // The kernel is older than Linux 6.17.
+        }
+        ring.buffers.hand_over(8);
+        ring.receives = Receives::Multishot { limit_bytes: 5 };
+        let (mut there, here) = UnixStream::pair().unwrap();
+        let tag = tag::connection_tag(Kind::Receive, Conn { slot: 0, generation: 0 });
+        ring.receive(here.as_fd(), tag).unwrap();
+        for (bytes, has_more) in [(b"four".as_slice(), true), (b"and eight", false)] {
+            there.write_all(bytes).unwrap();
+            ring.enter(None).unwrap();
+            let mut inbox = Vec::new();
+            ring.reap(&mut inbox, |done| panic!("{done:?} is not a send")).unwrap();
+            let results: Vec<_> = inbox.iter().map(|done| (done.result, done.has_more())).collect();
+            assert_eq!(results, [(bytes.len() as i32, has_more)]);
+        }
         assert_eq!(ring.in_kernel, 0);
     }
 

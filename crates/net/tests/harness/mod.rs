@@ -34,6 +34,7 @@ pub(crate) trait Opener {
 pub(crate) struct OpenSim(pub(crate) Network);
 pub(crate) struct OpenEpoll;
 pub(crate) struct OpenUring;
+pub(crate) struct OpenOldestUring;
 
 impl Opener for OpenSim {
     type Driver = Sim;
@@ -54,6 +55,13 @@ impl Opener for OpenUring {
     type Driver = Uring;
     fn open(&self, config: &Config) -> Uring {
         Uring::new(config).unwrap()
+    }
+}
+
+impl Opener for OpenOldestUring {
+    type Driver = Uring;
+    fn open(&self, config: &Config) -> Uring {
+        Uring::with_oldest_features(config).unwrap()
     }
 }
 
