@@ -20,7 +20,7 @@ struct Locked(Mutex<Shard>);
 /// let cache = cache::Cache::new(cache::Config::new(1 << 20)).unwrap();
 /// let (key, now_ms) = (b"answer", 0);
 /// cache.hold(key).store(cache::Mode::Set, b"42", cache::Meta::default(), now_ms).unwrap();
-/// assert_eq!(cache.hold(key).get(now_ms, |item| item.value.to_vec()), Some(b"42".to_vec()));
+/// assert_eq!(cache.hold(key).get(now_ms).map(|item| item.value.to_vec()), Some(b"42".to_vec()));
 /// ```
 pub struct Cache {
     shards: Box<[Locked]>,
@@ -77,6 +77,7 @@ impl Cache {
 
     /// Locks the shard of a key for one or more operations, which are atomic together. Dropping the result unlocks the
     /// shard. A `match` on an operation's result holds the lock in all arms, so bind that result to a variable first.
+    #[inline]
     pub fn hold<'c, 'k>(&'c self, key: &'k [u8]) -> LockedKey<'c, 'k> {
         let hash = rapidhash_v3_seeded(key, &self.secrets);
         // With one shard the shift is 64, which `>>` does not allow.
@@ -116,14 +117,15 @@ pub struct LockedKey<'c, 'k> {
 }
 
 impl LockedKey<'_, '_> {
-    /// Passes the item to `use_it` and counts a hit. If the key is absent or expired, counts a miss and returns `None`.
-    pub fn get<R>(&mut self, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-        self.shard.get(self.key, now_ms, use_it)
+    /// Returns the item and counts a hit. If the key is absent or expired, counts a miss and returns `None`.
+    #[inline]
+    pub fn get(&mut self, now_ms: u64) -> Option<Item<'_>> {
+        self.shard.get(self.key, now_ms)
     }
 
-    /// Passes the key's item to `use_it` like [`Self::get`], but counts no hit, miss or use.
-    pub fn peek<R>(&self, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-        self.shard.peek(self.key, now_ms, use_it)
+    /// Returns the key's item like [`Self::get`], but counts no hit, miss or use.
+    pub fn peek(&self, now_ms: u64) -> Option<Item<'_>> {
+        self.shard.peek(self.key, now_ms)
     }
 
     /// Stores an item if `mode` allows it, and returns its version, or 0 if the cache has no versions. An expired item
@@ -210,13 +212,13 @@ mod tests {
         let mut held = cache.hold(key);
         assert_eq!(held.store(Mode::Replace, b"a", Meta::default(), 1), Err(Refusal::NotStored));
         let version = held.store(Mode::Set, b"a", Meta { flags: 7, expires_ms: 9 }, 1).unwrap();
-        assert_eq!(held.peek(1, |item| (item.version, item.meta.flags)), Some((version, 7)));
+        assert_eq!(held.peek(1).map(|item| (item.version, item.meta.flags)), Some((version, 7)));
         assert_eq!(held.touch(5, 1), Ok(true));
-        assert_eq!(held.get(4, |item| item.meta.expires_ms), Some(5));
-        assert_eq!(held.get(5, |_| ()), None);
+        assert_eq!(held.get(4).map(|item| item.meta.expires_ms), Some(5));
+        assert_eq!(held.get(5), None);
         held.store(Mode::Set, b"b", Meta::default(), 1).unwrap();
         drop(held);
-        assert_eq!(cache.hold(key).get(1, |item| item.value.to_vec()), Some(b"b".to_vec()));
+        assert_eq!(cache.hold(key).get(1).map(|item| item.value.to_vec()), Some(b"b".to_vec()));
         assert!(cache.hold(key).delete(1));
         let stats = cache.stats();
         assert_eq!((stats.hits, stats.misses, stats.stores, stats.deletes), (2, 1, 3, 1));

@@ -121,7 +121,7 @@ pub fn replay(cache: &Cache, operations: impl IntoIterator<Item = Operation>, ru
             }
             Action::Get | Action::ReadModifyWrite => {
                 let key = write_key(&mut replay.text, &operation);
-                let is_hit = cache.hold(key).get(0, |_| ()).is_some();
+                let is_hit = cache.hold(key).get(0).is_some();
                 if number as u64 >= rules.warm_up {
                     ratio.count(&operation, is_hit);
                 }

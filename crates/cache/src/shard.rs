@@ -72,6 +72,8 @@ pub(crate) struct Shard {
     pub(crate) memory: Memory,
     pub(crate) index: Index,
     evictor: Evictor,
+    /// Number of words at the start of each used block: header, length of the value and, for policies with queues, links.
+    fixed_words: u32,
     secrets: RapidSecrets,
     queues: [Queue; 2],
     hand: u32,
@@ -101,6 +103,7 @@ impl Shard {
             memory: Memory::new(words, Index::words(slots, extra)),
             index: Index::new(words, slots, extra),
             evictor,
+            fixed_words: if evictor.queues() { 4 } else { 2 },
             secrets,
             queues: [Queue::EMPTY; 2],
             hand: NO_BLOCK,
@@ -117,7 +120,7 @@ impl Shard {
     }
 
     fn header_words(&self, owner_bits: u32) -> u32 {
-        2 + if self.evictor.queues() { 2 } else { 0 }
+        self.fixed_words
             + expiry_words(owner_bits)
             + u32::from(owner_bits & FLAGS != 0)
             + if owner_bits & VERSION != 0 { 2 } else { 0 }
@@ -131,21 +134,30 @@ impl Shard {
         self.words_for(self.memory.owner_bits(block), self.memory.at(block + 1))
     }
 
-    fn bytes(&self, block: u32) -> (&[u8], usize) {
+    /// The position of an item's key, in bytes.
+    fn key_start(&self, block: u32, owner_bits: u32) -> usize {
+        4 * (block + self.header_words(owner_bits)) as usize
+    }
+
+    fn key_bytes(&self, block: u32) -> &[u8] {
         let bits = self.memory.owner_bits(block);
-        let (key, value) = ((bits & KEY_MASK) as usize, self.memory.at(block + 1) as usize);
-        let start = (block + self.header_words(bits)) as usize;
-        let bytes: &[u8] = bytemuck::cast_slice(&self.memory.words[start..start + (key + value).div_ceil(4)]);
-        (&bytes[..key + value], key)
+        let start = self.key_start(block, bits);
+        &bytemuck::cast_slice(&self.memory.words)[start..start + (bits & KEY_MASK) as usize]
+    }
+
+    fn value(&self, block: u32) -> &[u8] {
+        let bits = self.memory.owner_bits(block);
+        let start = self.key_start(block, bits) + (bits & KEY_MASK) as usize;
+        &bytemuck::cast_slice(&self.memory.words)[start..start + self.memory.at(block + 1) as usize]
     }
 
     fn key(&self, block: u32) -> Key<'_> {
-        let (bytes, key) = self.bytes(block);
-        Key::new(&bytes[..key], rapidhash_v3_seeded(&bytes[..key], &self.secrets))
+        let bytes = self.key_bytes(block);
+        Key::new(bytes, rapidhash_v3_seeded(bytes, &self.secrets))
     }
 
     fn expiry_word(&self, block: u32) -> u32 {
-        block + 2 + if self.evictor.queues() { 2 } else { 0 }
+        block + self.fixed_words
     }
 
     fn expires_ms(&self, block: u32) -> u64 {
@@ -184,17 +196,13 @@ impl Shard {
 
     fn item(&self, block: u32) -> Item<'_> {
         let bits = self.memory.owner_bits(block);
-        let (bytes, key) = self.bytes(block);
         let flags = if bits & FLAGS == 0 { 0 } else { self.memory.at(self.expiry_word(block) + expiry_words(bits)) };
         let meta = Meta { flags, expires_ms: self.expires_ms(block) };
-        Item { value: &bytes[key..], meta, version: self.version(block) }
+        Item { value: self.value(block), meta, version: self.version(block) }
     }
 
     fn find(&self, key: Key<'_>) -> Option<u32> {
-        self.index.find(&self.memory, key.tag, |_, block| {
-            let (bytes, key_bytes) = self.bytes(block);
-            &bytes[..key_bytes] == key.bytes
-        })
+        self.index.find(&self.memory, key.tag, |_, block| self.key_bytes(block) == key.bytes)
     }
 
     fn slot_of(&self, block: u32) -> u32 {
@@ -212,7 +220,7 @@ impl Shard {
         Some(at)
     }
 
-    pub(crate) fn get<R>(&mut self, key: Key<'_>, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+    pub(crate) fn get(&mut self, key: Key<'_>, now_ms: u64) -> Option<Item<'_>> {
         self.fade();
         let Some(at) = self.find_live(key, now_ms) else {
             self.stats.misses += 1;
@@ -225,12 +233,12 @@ impl Shard {
         };
         self.stats.hits += 1;
         let block = self.used(at);
-        Some(use_it(self.item(block)))
+        Some(self.item(block))
     }
 
-    pub(crate) fn peek<R>(&self, key: Key<'_>, now_ms: u64, use_it: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+    pub(crate) fn peek(&self, key: Key<'_>, now_ms: u64) -> Option<Item<'_>> {
         let block = self.index.slot(&self.memory, self.find(key)?).block;
-        (!self.is_expired(block, now_ms)).then(|| use_it(self.item(block)))
+        (!self.is_expired(block, now_ms)).then(|| self.item(block))
     }
 
     pub(crate) fn store(

@@ -9,19 +9,29 @@ pub(crate) const ONE: u32 = 3;
 /// Score of each level: 32 times the binary logarithm of its quarters. Level 0 counts as 1/4 of a quarter.
 const SCORE: [i32; 16] = [-64, 0, 32, 64, 96, 115, 128, 147, 160, 179, 192, 211, 224, 243, 256, 275];
 
+/// For each level, the level that one more use surely reaches, and the chance to reach the next one, times 2^32.
+const MORE: [(u32, u64); 16] = {
+    let mut more = [(15, 0); 16];
+    let mut level = 0;
+    while level < 16 {
+        let sum = QUARTERS[level] + 4;
+        let mut below = level;
+        while below < 15 && QUARTERS[below + 1] <= sum {
+            below += 1;
+        }
+        if below < 15 {
+            let step = (QUARTERS[below + 1] - QUARTERS[below]) as u64;
+            more[level] = (below as u32, (((sum - QUARTERS[below]) as u64) << 32).div_ceil(step));
+        }
+        level += 1;
+    }
+    more
+};
+
 /// The level after one more use, drawn at random so that the expected number of uses is correct.
 pub(crate) fn more(level: u32, random: u64) -> u32 {
-    let sum = QUARTERS[level as usize] + 4;
-    let mut below = level as usize;
-    while below < 15 && QUARTERS[below + 1] <= sum {
-        below += 1;
-    }
-    if below == 15 {
-        return 15;
-    }
-    let step = QUARTERS[below + 1] - QUARTERS[below];
-    let draw = ((random >> 32) * u64::from(step)) >> 32;
-    below as u32 + u32::from(draw < u64::from(sum - QUARTERS[below]))
+    let (below, chance) = MORE[level as usize];
+    below + u32::from(random >> 32 < chance)
 }
 
 pub(crate) fn half(level: u32) -> u32 {

@@ -14,7 +14,7 @@ fn expiry_is_exact_to_the_millisecond() {
         for expires_ms in [now_ms + 1, now_ms + 5, 1_700_000_001_000, u64::from(u32::MAX) * 1000 + 1000, u64::MAX] {
             cache.hold(key).store(Mode::Set, b"value", Meta { flags: 7, expires_ms }, now_ms).unwrap();
             let found = |now_ms| {
-                cache.hold(key).peek(now_ms, |item| (item.meta.expires_ms, item.meta.flags, item.value.to_vec()))
+                cache.hold(key).peek(now_ms).map(|item| (item.meta.expires_ms, item.meta.flags, item.value.to_vec()))
             };
             assert_eq!(found(expires_ms - 1), Some((expires_ms, 7, b"value".to_vec())));
             assert_eq!(found(expires_ms), None);

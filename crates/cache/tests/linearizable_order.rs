@@ -32,7 +32,7 @@ impl Ask for Real<'_> {
 
     fn get(&mut self, key: u64) -> Option<Vec<u8>> {
         let key = key.to_le_bytes();
-        self.0.hold(&key).get(0, |item| item.value.to_vec())
+        self.0.hold(&key).get(0).map(|item| item.value.to_vec())
     }
 
     fn delete(&mut self, key: u64) {

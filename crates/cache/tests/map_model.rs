@@ -66,7 +66,7 @@ fn check(config: Config, shards: usize, steps: &[(u32, Step)]) -> Result<(), Tes
             model.get(key).filter(|stored| stored.meta.expires_ms == 0 || stored.meta.expires_ms > now_ms).cloned();
         match step {
             Step::Get => {
-                let found = cache.hold(text).get(now_ms, |item| Stored {
+                let found = cache.hold(text).get(now_ms).map(|item| Stored {
                     value: item.value.to_vec(),
                     meta: item.meta,
                     version: item.version,
@@ -111,7 +111,7 @@ fn check(config: Config, shards: usize, steps: &[(u32, Step)]) -> Result<(), Tes
                     (Err(Refusal::ValueTooLong { bytes, limit }), _) => {
                         prop_assert!(bytes > limit && limit == cache.value_bytes_max);
                         if *mode == Mode::Set {
-                            prop_assert!(cache.hold(text).peek(now_ms, |_| ()).is_none(), "an outdated value");
+                            prop_assert!(cache.hold(text).peek(now_ms).is_none(), "an outdated value");
                             model.remove(key);
                         }
                     }
@@ -139,7 +139,7 @@ fn check(config: Config, shards: usize, steps: &[(u32, Step)]) -> Result<(), Tes
                 match held.touch(if *ms == 0 { 0 } else { now_ms + ms }, now_ms) {
                     Ok(true) => {
                         prop_assert!(live.is_some());
-                        let version = held.peek(now_ms, |item| item.version).expect("just touched");
+                        let version = held.peek(now_ms).expect("just touched").version;
                         let stored = model.get_mut(key).unwrap();
                         stored.meta.expires_ms = if *ms == 0 { 0 } else { now_ms + ms };
                         stored.version = version;
@@ -155,7 +155,7 @@ fn check(config: Config, shards: usize, steps: &[(u32, Step)]) -> Result<(), Tes
                 let doubled = held.update(now_ms, |item| (Some([item.value, item.value].concat()), item.value.len()));
                 match doubled {
                     Ok(Some(bytes)) => {
-                        let version = held.peek(now_ms, |item| item.version).expect("just updated");
+                        let version = held.peek(now_ms).expect("just updated").version;
                         let stored = model.get_mut(key).unwrap();
                         prop_assert_eq!(bytes, stored.value.len());
                         stored.value = stored.value.repeat(2);
@@ -179,7 +179,7 @@ fn check(config: Config, shards: usize, steps: &[(u32, Step)]) -> Result<(), Tes
     }
     for key in model.keys() {
         let text = format!("key-{key}-{}", "k".repeat(*key as usize % 23));
-        let found = cache.hold(text.as_bytes()).get(now_ms, |item| item.value.to_vec());
+        let found = cache.hold(text.as_bytes()).get(now_ms).map(|item| item.value.to_vec());
         prop_assert!(found.is_none_or(|found| found == model[key].value));
     }
     Ok(())

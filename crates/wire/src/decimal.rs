@@ -68,7 +68,11 @@ pub fn signed_of_c(text: &[u8]) -> Option<i64> {
 }
 
 /// Appends `value` in decimal. Faster than `std::fmt`, which matters because response headers are mostly numbers.
+#[inline]
 pub fn push(out: &mut Vec<u8>, mut value: u64) {
+    if value < 10 {
+        return out.push(b'0' + value as u8); // The client flags of most items are 0.
+    }
     let mut digits = [0u8; 20];
     let mut at = digits.len();
     loop {

@@ -109,7 +109,7 @@ impl Executor {
 
     #[cold]
     fn is_large(&self, key: &[u8]) -> bool {
-        self.shared.cache.hold(key).peek(self.now_ms, |item| item.value.len()) > Some(PIECE_BYTES)
+        self.shared.cache.hold(key).peek(self.now_ms).is_some_and(|item| item.value.len() > PIECE_BYTES)
     }
 
     pub(super) fn is_full(&self) -> bool {

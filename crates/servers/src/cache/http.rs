@@ -108,7 +108,7 @@ impl Executor {
                         out.extend_from_slice(item.value);
                     }
                 };
-                let found = if is_head { held.peek(now_ms, write) } else { held.get(now_ms, write) };
+                let found = if is_head { held.peek(now_ms).map(write) } else { held.get(now_ms).map(write) };
                 if found.is_some() {
                     return;
                 }
@@ -116,7 +116,7 @@ impl Executor {
             }
             Operation::Put { key, value } => {
                 let mut held = cache.hold(&key);
-                let was_there = held.peek(now_ms, |_| ()).is_some();
+                let was_there = held.peek(now_ms).is_some();
                 let stored = held.store(Mode::Set, &value, Meta::default(), now_ms);
                 drop(held);
                 match stored {

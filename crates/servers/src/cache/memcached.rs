@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::atomic::Ordering;
 
-use cache::{Item, Meta, Mode, Refusal};
+use cache::{Meta, Mode, Refusal};
 use wire::decimal;
 use wire::memcached::{Command, Get, Read, Store, Verb, compose_number, compose_value, expires_ms};
 
@@ -69,12 +69,11 @@ impl Executor {
 
     pub(super) fn text_value(&mut self, key: &[u8], with_cas: bool, touch: Option<i32>) {
         let Self { shared, out, now_ms, .. } = self;
-        let write = |item: Item<'_>| {
+        let mut held = shared.cache.hold(key);
+        if let Some(item) = held.get(*now_ms) {
             out.reserve(key.len() + item.value.len() + 64);
             compose_value(out, key, item.meta.flags, item.value, with_cas.then_some(item.version));
-        };
-        let mut held = shared.cache.hold(key);
-        held.get(*now_ms, write);
+        }
         if let Some(exptime) = touch {
             // Like memcached, return an item that this touch expires. Without memory for the expiry, drop the item.
             let _ = held.expire(expires_ms(exptime, *now_ms), *now_ms);

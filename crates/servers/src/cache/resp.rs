@@ -88,7 +88,7 @@ impl Executor {
 
     pub(super) fn redis_value(&mut self, key: &[u8], version: Version) {
         let Self { shared, out, now_ms, .. } = self;
-        let found = shared.cache.hold(key).get(*now_ms, |item| {
+        let found = shared.cache.hold(key).get(*now_ms).map(|item| {
             out.reserve(item.value.len() + 32);
             compose_bulk(out, item.value);
         });
@@ -131,12 +131,12 @@ impl Executor {
             Name::Mset => self.redis_mset(request),
             Name::Exists => {
                 let keys = request.arguments().skip(1);
-                let count = keys.filter(|key| cache.hold(key).peek(now_ms, |_| ()).is_some()).count();
+                let count = keys.filter(|key| cache.hold(key).peek(now_ms).is_some()).count();
                 Ok(Reply::Integer(count as i64))
             }
             Name::Expire | Name::Pexpire => self.redis_expire(name, request),
             Name::Ttl | Name::Pttl => {
-                Ok(Reply::Integer(match cache.hold(key).peek(now_ms, |item| item.meta.expires_ms) {
+                Ok(Reply::Integer(match cache.hold(key).peek(now_ms).map(|item| item.meta.expires_ms) {
                     None => -2,
                     Some(0) => -1,
                     Some(expires_ms) if name == Name::Pttl => expires_ms.saturating_sub(now_ms) as i64,
@@ -146,7 +146,7 @@ impl Executor {
             }
             Name::Persist => {
                 let mut held = cache.hold(key);
-                let has_expiry = held.peek(now_ms, |item| item.meta.expires_ms != 0) == Some(true);
+                let has_expiry = held.peek(now_ms).is_some_and(|item| item.meta.expires_ms != 0);
                 Ok(Reply::Integer((has_expiry && held.touch(0, now_ms)?).into()))
             }
             Name::Ping if request.count() == 1 => Ok(Reply::Line(b"+PONG\r\n")),
@@ -201,7 +201,7 @@ impl Executor {
         let mut held = shared.cache.hold(key);
         let start = out.len();
         let mut meta = Meta { flags: 0, expires_ms: options.expires_ms };
-        let before = held.peek(*now_ms, |item| {
+        let before = held.peek(*now_ms).map(|item| {
             if options.keep_ttl {
                 meta.expires_ms = item.meta.expires_ms;
             }

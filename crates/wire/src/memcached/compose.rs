@@ -56,8 +56,11 @@ pub fn compose_number(out: &mut Vec<u8>, value: u64) {
 }
 
 /// Appends the line `VALUE key flags bytes [cas]`, the data and its end. `key` must come from a parsed request.
+#[inline]
 pub fn compose_value(out: &mut Vec<u8>, key: &[u8], client_flags: u32, data: &[u8], cas: Option<u64>) {
-    push_words(out, &[b"VALUE ", key, b" "]);
+    out.extend_from_slice(b"VALUE ");
+    out.extend_from_slice(key);
+    out.push(b' ');
     decimal::push(out, u64::from(client_flags));
     out.push(b' ');
     decimal::push(out, data.len() as u64);

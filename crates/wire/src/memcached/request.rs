@@ -21,16 +21,26 @@ pub fn expires_ms(exptime: i32, now_ms: u64) -> u64 {
 /// The keys of a request in order: at least one, each within the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keys<'a> {
-    words: &'a [u8],
+    /// The next key; `None` if no keys remain.
+    next: Option<&'a [u8]>,
+    rest: &'a [u8],
+}
+
+impl<'a> Keys<'a> {
+    fn new(words: &'a [u8]) -> Keys<'a> {
+        let (next, rest) = next_word(words).unzip();
+        Keys { next, rest: rest.unwrap_or_default() }
+    }
 }
 
 impl<'a> Iterator for Keys<'a> {
     type Item = &'a [u8];
 
+    #[inline]
     fn next(&mut self) -> Option<&'a [u8]> {
-        let (word, rest) = next_word(self.words)?;
-        self.words = rest;
-        Some(word)
+        let next = self.next?;
+        *self = Keys::new(self.rest);
+        Some(next)
     }
 }
 
@@ -210,6 +220,7 @@ impl RequestReader {
 
     /// Reads the next request from `bytes`, the unused part of the stream. The next call must get the bytes after
     /// `used`, plus new ones if the result is [`Read::Need`]. Results do not depend on how the stream is split.
+    #[inline]
     pub fn read<'a>(&mut self, bytes: &'a [u8]) -> Read<'a> {
         // Fast path for most requests: one key, received whole.
         if let State::Line(0) = self.state
@@ -240,7 +251,7 @@ impl RequestReader {
         if shown[end] == b' ' || key.is_empty() || key.len() > self.limits.key_bytes {
             return None;
         }
-        let get = Get { keys: Keys { words: key }, with_cas: false, touch: None };
+        let get = Get { keys: Keys { next: Some(key), rest: b"" }, with_cas: false, touch: None };
         Some(Read::Command { used: 4 + end + 1, command: Command::Get(get), noreply: false })
     }
 
@@ -387,7 +398,7 @@ fn get<'a>(rest: &'a [u8], with_cas: bool, has_exptime: bool, limits: &Limits) -
         Some((word, behind)) if has_exptime => (Some(word), behind),
         _ => (None, rest),
     };
-    let keys = Keys { words };
+    let keys = Keys::new(words);
     if { keys }.any(|key| key.len() > limits.key_bytes) {
         return Err(BAD_LINE);
     }
