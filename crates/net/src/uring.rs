@@ -71,6 +71,7 @@ pub struct Uring {
     /// Bytes of connections with too many unsent bytes, received before the kernel stopped: for each connection less
     /// than twice `Config::receive_bytes`.
     held_back: HashMap<Conn, Vec<u8>>,
+    /// The held bytes of the latest event with [`HELD_BACK`].
     lent_bytes: Vec<u8>,
     /// Error for the next turn to return if no connection can be accepted and none is open; otherwise `None`.
     out_of_room: Option<Errno>,
